@@ -1,0 +1,44 @@
+package v1alpha1
+
+// Labels, annotations and finalizers that Pawl reads or writes.
+const (
+	// LabelPool is on every Member and every body: the name of its Pool.
+	LabelPool = "pawl.dev/pool"
+	// LabelMember is on every body: the name of its Member.
+	LabelMember = "pawl.dev/member"
+	// LabelIncarnation is on every body: the incarnation of the Member that it is.
+	LabelIncarnation = "pawl.dev/incarnation"
+	// LabelRevision is on every body: the revision that it was made from.
+	LabelRevision = "pawl.dev/revision"
+
+	// AnnotationHold on a Member keeps it from being disrupted for drift. Its
+	// value is a JSON object {"reason": string, "until": RFC 3339 time}, both
+	// optional; any other value holds without an end.
+	AnnotationHold = "pawl.dev/hold"
+	// AnnotationDisruptionCost on a Member is an integer; members with a lower
+	// cost are disrupted first. Absent means 0.
+	AnnotationDisruptionCost = "pawl.dev/disruption-cost"
+
+	// FinalizerBody on a Member: its body has to go first.
+	FinalizerBody = "pawl.dev/body"
+	// FinalizerMembers on a Pool: its Members have to go first.
+	FinalizerMembers = "pawl.dev/members"
+	// FinalizerBinding on a Claim: the Member it binds has to be released first.
+	FinalizerBinding = "pawl.dev/binding"
+)
+
+// Condition types of Pools.
+const (
+	// ConditionReady: the pool has what its size asks for (kstatus).
+	ConditionReady = "Ready"
+	// ConditionReconciling: the pool is on its way (kstatus).
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled: the pool gets no further without help (kstatus).
+	ConditionStalled = "Stalled"
+	// ConditionUpdated: every member is on the target revision.
+	ConditionUpdated = "Updated"
+	// ConditionAvailable: no more than maxUnavailable members are out of service.
+	ConditionAvailable = "Available"
+	// ConditionBound: the claim has its member.
+	ConditionBound = "Bound"
+)

@@ -1,0 +1,588 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Pool is a set of interchangeable members made from one template.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:categories=pawl
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Free",type=integer,JSONPath=`.status.free`
+// +kubebuilder:printcolumn:name="Claimed",type=integer,JSONPath=`.status.claimed`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updated`
+// +kubebuilder:printcolumn:name="Stale",type=integer,JSONPath=`.status.stale`
+// +kubebuilder:printcolumn:name="Rolling",type=integer,JSONPath=`.status.rolling`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Updated")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.unknown`,priority=1
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`,priority=1
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.targetRevision`,priority=1
+// +kubebuilder:printcolumn:name="Current",type=string,JSONPath=`.status.currentRevision`,priority=1
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.rollout.next`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must have at most 52 characters: members are named after it, with their index"
+type Pool struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the pool should be.
+	// +required
+	Spec PoolSpec `json:"spec,omitzero"`
+	// status is what the pool is.
+	// +optional
+	Status PoolStatus `json:"status,omitempty,omitzero"`
+}
+
+// PoolSpec is what a pool should be.
+type PoolSpec struct {
+	// replicas is the number of members, 0 to 100000. Absent means 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// sizing says which members count towards replicas. Total: all of them,
+	// claimed ones included.
+	// +optional
+	// +kubebuilder:validation:Enum=Total
+	Sizing *Sizing `json:"sizing,omitempty"`
+
+	// serviceAccountName is the account, in the pool's namespace, with whose
+	// rights the objects of bodies are read, applied and deleted. It is
+	// impersonated, so that who may write Pools gains no right thereby.
+	// Required with template.objects; without meaning for the other kinds.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
+
+	// template is what a body is made from.
+	// +required
+	Template Template `json:"template,omitzero"`
+
+	// update says how members are brought to a new template.
+	// +optional
+	Update *Update `json:"update,omitempty"`
+
+	// claims says how members are claimed and released.
+	// +optional
+	Claims *Claims `json:"claims,omitempty"`
+
+	// revisionHistoryLimit is the number of old revisions that are kept, 0 to
+	// 1000, beyond those that members run. Absent means 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+}
+
+// Sizing says which members count towards a pool's size.
+type Sizing string
+
+// SizingTotal counts every member, claimed ones included.
+const SizingTotal Sizing = "Total"
+
+// Template is what a body is made from. Exactly one of objects, process and
+// sim is set. These three are part of the revision; how readiness is judged
+// and how long a boot may take are not, and apply at once.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.objects) ? 1 : 0) + (has(self.process) ? 1 : 0) + (has(self.sim) ? 1 : 0) == 1",message="exactly one of objects, process and sim must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.ready) || has(self.objects)",message="ready needs objects; a process has its own readiness"
+type Template struct {
+	// objects are manifests of any kind, server-side applied. Strings may hold
+	// ${…}: CEL expressions over member (name, index, incarnation, namespace)
+	// and pool (name, namespace). A string that is one expression and nothing
+	// else takes the type of its value.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:XEmbeddedResource
+	// +kubebuilder:validation:items:XPreserveUnknownFields
+	Objects []runtime.RawExtension `json:"objects,omitempty"`
+
+	// process is a process on the machine that pawld runs on. Only pawld
+	// accepts it.
+	// +optional
+	Process *Process `json:"process,omitempty"`
+
+	// sim is a scripted body that does nothing but boot, serve and stop, for
+	// tests, demos and load. Accepted only where it is switched on.
+	// +optional
+	Sim *Sim `json:"sim,omitempty"`
+
+	// ready are CEL expressions over objects, a list in the order of the
+	// template as they stand in the cluster; a body is ready when all are
+	// true. Absent: when every object is Current as kstatus defines it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=4096
+	Ready []string `json:"ready,omitempty"`
+
+	// bootTimeout is how long a body may take until it is ready, and how long
+	// one that has served may be down, before it has failed. More than 0.
+	// Absent means 10m.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="bootTimeout must be more than 0s"
+	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
+}
+
+// Process is a local process. Strings may hold ${…}: CEL expressions over
+// member, pool and ports (by name).
+type Process struct {
+	// command is the program, by absolute path or found in PATH.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Command string `json:"command,omitempty"`
+	// args are the program's arguments.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=65536
+	Args []string `json:"args,omitempty"`
+	// env is added to a minimal environment (PATH, HOME, TMPDIR, LANG). Keys
+	// have no "=" and are not empty.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) > 0 && !k.contains('='))",message="names of environment variables must not be empty or contain '='"
+	Env map[string]string `json:"env,omitempty"`
+	// files are written into the body's own directory, which is the process's
+	// working directory, before it starts.
+	// +optional
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=64
+	Files []File `json:"files,omitempty"`
+	// ports are allocated on the loopback interface, never to two bodies at
+	// once, and stay with the slot. ${ports.NAME} is the number; the first one
+	// makes the member's address.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Pattern=`^[a-z]([a-z0-9_]{0,14})$`
+	Ports []string `json:"ports,omitempty"`
+	// readiness says when the process is ready. Absent: as soon as it runs.
+	// +optional
+	Readiness *Readiness `json:"readiness,omitempty"`
+	// stop says how the process is ended. Absent: SIGTERM, then SIGKILL after
+	// ten seconds.
+	// +optional
+	Stop *Stop `json:"stop,omitempty"`
+}
+
+// File is a file in a process's working directory.
+type File struct {
+	// path is relative to the working directory and stays below it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '.' || p == '')",message="path must be relative and stay below the working directory"
+	Path string `json:"path,omitempty"`
+	// content is the file's text.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	Content *string `json:"content,omitempty"`
+	// mode is the file's permission bits as an octal number of three digits.
+	// Absent means "644".
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-7]{3}$`
+	Mode *string `json:"mode,omitempty"`
+}
+
+// Readiness is a probe; exactly one of tcp, http, exec and output is set.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.tcp) ? 1 : 0) + (has(self.http) ? 1 : 0) + (has(self.exec) ? 1 : 0) + (has(self.output) ? 1 : 0) == 1",message="exactly one of tcp, http, exec and output must be set"
+type Readiness struct {
+	// tcp: a connection to the port succeeds.
+	// +optional
+	TCP *TCPProbe `json:"tcp,omitempty"`
+	// http: a GET answers with a status of 200 to 399.
+	// +optional
+	HTTP *HTTPProbe `json:"http,omitempty"`
+	// exec: a command in the body's directory and environment exits with 0.
+	// +optional
+	Exec *ExecProbe `json:"exec,omitempty"`
+	// output: a line of its standard output or error matches. It stays ready
+	// as long as it runs.
+	// +optional
+	Output *OutputProbe `json:"output,omitempty"`
+	// period is the time between two probes, 10ms or more. Absent means 1s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms')",message="period must be at least 10ms"
+	Period *metav1.Duration `json:"period,omitempty"`
+}
+
+// TCPProbe connects to a port.
+type TCPProbe struct {
+	// port is the name of one of the process's ports.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	Port string `json:"port,omitempty"`
+}
+
+// HTTPProbe asks a port over HTTP.
+type HTTPProbe struct {
+	// port is the name of one of the process's ports.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	Port string `json:"port,omitempty"`
+	// path begins with "/". Absent means "/".
+	// +optional
+	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:MaxLength=2048
+	Path *string `json:"path,omitempty"`
+}
+
+// ExecProbe runs a command.
+type ExecProbe struct {
+	// command is the program and its arguments.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Command []string `json:"command,omitempty"`
+}
+
+// OutputProbe waits for a line of output.
+type OutputProbe struct {
+	// match is a regular expression (RE2) that a line has to match somewhere.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Match string `json:"match,omitempty"`
+}
+
+// Stop says how a process is ended. Its whole process group is.
+type Stop struct {
+	// signal is sent first. Absent means TERM.
+	// +optional
+	// +kubebuilder:validation:Enum=TERM;INT;QUIT;HUP;USR1;USR2;KILL
+	Signal *string `json:"signal,omitempty"`
+	// grace is how long it may take to end before it is killed. Absent means
+	// 10s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="grace must not be negative"
+	Grace *metav1.Duration `json:"grace,omitempty"`
+}
+
+// Sim is a scripted body.
+type Sim struct {
+	// version has no meaning but that another version is another revision.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Version *string `json:"version,omitempty"`
+	// boot is the time from the birth of a body until it is ready. Absent
+	// means 0s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="boot must not be negative"
+	Boot *metav1.Duration `json:"boot,omitempty"`
+	// stop is the time from being told to go until it is gone. Absent means 0s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="stop must not be negative"
+	Stop *metav1.Duration `json:"stop,omitempty"`
+	// drain is the time that the drain before the end takes. Absent means 0s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="drain must not be negative"
+	Drain *metav1.Duration `json:"drain,omitempty"`
+	// outcome is what becomes of the body. Ready: it serves. NeverReady: it
+	// boots for ever. Crash: it serves for after, then ends. CreateError: it
+	// cannot be created. Absent means Ready.
+	// +optional
+	// +kubebuilder:validation:Enum=Ready;NeverReady;Crash;CreateError
+	Outcome *string `json:"outcome,omitempty"`
+	// after is how long a body with outcome Crash serves. Absent means 0s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="after must not be negative"
+	After *metav1.Duration `json:"after,omitempty"`
+}
+
+// Update says how members are brought to a new template.
+type Update struct {
+	// type is Manual (show drift, touch nothing) or RollingUpdate. Absent means
+	// Manual.
+	// +optional
+	// +kubebuilder:validation:Enum=Manual;RollingUpdate
+	Type *UpdateType `json:"type,omitempty"`
+
+	// method is Replace: a member is updated by a new body. Absent means
+	// Replace.
+	// +optional
+	// +kubebuilder:validation:Enum=Replace
+	Method *UpdateMethod `json:"method,omitempty"`
+
+	// maxUnavailable is how many members may be out of service through the
+	// rollout: a number of 0 or more, or a percentage of replicas from 0% to
+	// 100%, rounded down. Absent means 1. If both this and maxSurge come out 0
+	// and neither was written as 0, it is 1; if both are written as 0, nothing
+	// is rolled and the pool says that it is paused.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxSurge is how many slots above replicas may be made while there is
+	// drift that can be rolled: a number of 0 or more, or a percentage of
+	// replicas from 0% to 100%, rounded up. Absent means 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// minAvailable is the number of free members below which the rollout does
+	// not go: a number of 0 or more, or a percentage of replicas from 0% to
+	// 100%, rounded up. Absent means no such floor.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+
+	// maxInFlight is how many members may roll at once, 1 or more, whatever
+	// the budget allows. Absent means the larger of maxUnavailable and
+	// maxSurge, at least 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
+
+	// paused stops everything new for drift: no disruption, no surge, and
+	// members that only drain go back into service. Scaling, healing and
+	// releases go on. Absent means false.
+	// +optional
+	Paused *bool `json:"paused,omitempty"`
+
+	// partition is how many members stay off the target, the last in order.
+	// Absent means 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Partition *int32 `json:"partition,omitempty"`
+
+	// order is the order in which members are taken: LowestIndex, or
+	// OldestFirst by the birth of their bodies. A lower
+	// pawl.dev/disruption-cost comes before it. Absent means LowestIndex.
+	// +optional
+	// +kubebuilder:validation:Enum=LowestIndex;OldestFirst
+	Order *UpdateOrder `json:"order,omitempty"`
+
+	// minReadySeconds is how long a body has to be ready until its member is
+	// available. Absent means 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+
+	// progressDeadline is how long no new member may come into service, while
+	// one should, until the pool is called stalled. More than 0. Absent means
+	// 10m.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="progressDeadline must be more than 0s"
+	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
+
+	// failureLimit is how many bodies of the target may fail before the
+	// rollout halts: a number of 1 or more, or a percentage of replicas from
+	// 1% to 100%, rounded up. Absent means 3.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number of 1 or more, or a percentage from 1% to 100%"
+	FailureLimit *intstr.IntOrString `json:"failureLimit,omitempty"`
+
+	// unknown says what becomes of members of which nobody can tell what they
+	// run. Adopt: they are not rolled for today's target, and are stale from
+	// the next one on. Replace: they are stale now. Absent means Adopt.
+	// +optional
+	// +kubebuilder:validation:Enum=Adopt;Replace
+	Unknown *UnknownPolicy `json:"unknown,omitempty"`
+}
+
+// UpdateType is how far a pool acts on drift.
+type UpdateType string
+
+// The update types.
+const (
+	UpdateManual        UpdateType = "Manual"
+	UpdateRollingUpdate UpdateType = "RollingUpdate"
+)
+
+// UpdateMethod is how a member is brought to another revision.
+type UpdateMethod string
+
+// MethodReplace makes a new body.
+const MethodReplace UpdateMethod = "Replace"
+
+// UpdateOrder is the order in which members are taken.
+type UpdateOrder string
+
+// The orders.
+const (
+	OrderLowestIndex UpdateOrder = "LowestIndex"
+	OrderOldestFirst UpdateOrder = "OldestFirst"
+)
+
+// UnknownPolicy says what becomes of members of unknown revision.
+type UnknownPolicy string
+
+// The policies for members of unknown revision.
+const (
+	UnknownAdopt   UnknownPolicy = "Adopt"
+	UnknownReplace UnknownPolicy = "Replace"
+)
+
+// Claims says how members are claimed and released.
+type Claims struct {
+	// defaultTTL is the time to live of claims that name none. More than 0.
+	// Absent: such claims do not expire.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="defaultTTL must be more than 0s"
+	DefaultTTL *metav1.Duration `json:"defaultTTL,omitempty"`
+	// maxTTL is the longest time to live that a claim gets, also one that
+	// names none. More than 0. Absent: no limit.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxTTL must be more than 0s"
+	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+	// onRelease says what becomes of a member whose claim ends. Replace: it
+	// gets a new body. Reuse: it is free again as it is. Absent means Replace.
+	// +optional
+	// +kubebuilder:validation:Enum=Replace;Reuse
+	OnRelease *OnRelease `json:"onRelease,omitempty"`
+	// prefer says which members a claim gets first. Updated: those on the
+	// target. Absent means Updated.
+	// +optional
+	// +kubebuilder:validation:Enum=Updated
+	Prefer *Prefer `json:"prefer,omitempty"`
+}
+
+// OnRelease says what becomes of a member whose claim ends.
+type OnRelease string
+
+// What becomes of a member whose claim ends.
+const (
+	ReleaseReplace OnRelease = "Replace"
+	ReleaseReuse   OnRelease = "Reuse"
+)
+
+// Prefer says which members a claim gets first.
+type Prefer string
+
+// PreferUpdated prefers members on the target revision.
+const PreferUpdated Prefer = "Updated"
+
+// PoolStatus is what a pool is: counts only, never a row per member.
+type PoolStatus struct {
+	// observedGeneration is the generation processed at the start of the last pass.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// selector selects the pool's members, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// replicas is the number of members, surge and members on their way out included.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// free is the number of members that can be claimed.
+	// +optional
+	Free int32 `json:"free"`
+	// claimed is the number of claimed members.
+	// +optional
+	Claimed int32 `json:"claimed"`
+	// provisioning is the number of members whose body is on its way.
+	// +optional
+	Provisioning int32 `json:"provisioning"`
+	// updated is the number of bodies on the target revision.
+	// +optional
+	Updated int32 `json:"updated"`
+	// stale is the number of bodies on another revision than the target.
+	// +optional
+	Stale int32 `json:"stale"`
+	// unknown is the number of bodies whose revision cannot be told.
+	// +optional
+	Unknown int32 `json:"unknown"`
+	// rolling is the number of members that a rollout took out of service and
+	// that are not back.
+	// +optional
+	Rolling int32 `json:"rolling"`
+	// surge is the number of members above replicas.
+	// +optional
+	Surge int32 `json:"surge"`
+	// failed is the number of members in phase Failed.
+	// +optional
+	Failed int32 `json:"failed"`
+	// waitingClaims is the number of claims that wait for a member.
+	// +optional
+	WaitingClaims int32 `json:"waitingClaims"`
+	// currentRevision is the last revision on which the whole pool once stood.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// targetRevision is what the template says now.
+	// +optional
+	TargetRevision string `json:"targetRevision,omitempty"`
+	// rollout is how far the members are on their way to the target.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+	// conditions: Ready, Reconciling, Stalled, Updated, Available.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutStatus is how far the members are on their way to the target.
+type RolloutStatus struct {
+	// revision is the revision that members are brought to.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// since is when that became the target.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// updated is the number of bodies on it.
+	// +optional
+	Updated int32 `json:"updated"`
+	// total is the number of members.
+	// +optional
+	Total int32 `json:"total"`
+	// blockers says what keeps members from being updated, the most frequent
+	// first.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	Blockers []Blocker `json:"blockers,omitempty"`
+	// next is one sentence: what happens next, or who has to do what.
+	// +optional
+	Next string `json:"next,omitempty"`
+}
+
+// Blocker is one thing that keeps members from being updated.
+type Blocker struct {
+	// reason is the machine-readable cause.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// count is the number of members.
+	// +optional
+	Count int32 `json:"count"`
+	// example is the name of one of them.
+	// +optional
+	Example string `json:"example,omitempty"`
+	// since is when this reason appeared.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// PoolList is a list of Pools.
+//
+// +kubebuilder:object:root=true
+type PoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Pool `json:"items"`
+}

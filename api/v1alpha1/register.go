@@ -1,0 +1,21 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of every type in this package.
+var GroupVersion = schema.GroupVersion{Group: "pawl.dev", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this package with a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&Pool{}, &PoolList{},
+		&Member{}, &MemberList{},
+		&Claim{}, &ClaimList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
