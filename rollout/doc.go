@@ -1,0 +1,48 @@
+// Package rollout is Pawl's engine: which members of a pool are to be born,
+// replaced, removed, taken back or left alone, and why.
+//
+// It is pure. [Snapshot] goes in, [Plan] comes out; there is no I/O, no clock,
+// no randomness and no logging, and equal input gives an equal plan, byte for
+// byte. The caller reads the world, hands it over together with the time,
+// carries out [Plan.Actions] in their order, and comes again when something
+// changed, at the latest at [Plan.Wake].
+//
+// # The ledger
+//
+// D is the desired number of members, U maxUnavailable, S maxSurge.
+//
+//	up        = members in service: free, or claimed with a healthy body
+//	room      = up − (D − U)
+//	floorRoom = free − minAvailable
+//
+// A member is a slot, not a body. A slot whose body is on its way out or in,
+// or missing, is not up, so it uses the budget on every pass and after every
+// restart, without anything being remembered.
+//
+// # Births
+//
+// One function, birth, answers which revision may be born in a slot now, for
+// every birth there is: first fill, refill, scale-up, healing, surge and
+// replacement. It is the target, unless the partition wants the slot off it,
+// or a body of the target has failed and this is not the one slot on
+// probation; then it is the current revision. A slot records its grant
+// (Wants); an empty grant gives no birth.
+//
+// # Order of a pass
+//
+//  1. failures and recoveries are recorded, and the rollout halted if need be;
+//  2. draining members that match again, turned busy or are not to go any more
+//     are taken back, and grants corrected;
+//  3. bodies that never served and are not what would be born now are dropped;
+//     bodies that failed are replaced once their backoff is over;
+//  4. slots are made or named for removal, until the size is right;
+//  5. stale members that are down are replaced, on a count of their own;
+//  6. stale members in service are taken, if the ledger allows it;
+//  7. surge slots are made, if there is work left for them.
+//
+// [Plan.Verdict] tells for each member what keeps it from being updated, and
+// [CheckInvariants] states the promises as code.
+//
+// [Step] is the other half: the life of one slot, from Pending over Available
+// to Terminating and to the next incarnation, as pure as the first.
+package rollout

@@ -1,0 +1,40 @@
+package rollout
+
+// Share is a number of members, or a percentage of the desired number.
+type Share struct {
+	// N is the number, or the percentage.
+	N       int
+	Percent bool
+	// Written: somebody wrote it down. Otherwise it is a default.
+	Written bool
+}
+
+// Zero tells whether it was written down as a plain 0 or 0 %.
+func (s Share) zero() bool { return s.Written && s.N == 0 }
+
+// Down is the share of n, rounded down.
+func (s Share) Down(n int) int {
+	if !s.Percent {
+		return s.N
+	}
+	return s.N * n / 100
+}
+
+// Up is the share of n, rounded up.
+func (s Share) Up(n int) int {
+	if !s.Percent {
+		return s.N
+	}
+	return (s.N*n + 99) / 100
+}
+
+// Budget resolves maxUnavailable (rounded down) and maxSurge (rounded up) of n
+// members. If both come out 0 and neither was written as 0, one member may be
+// unavailable. Zero is true if both were written as 0, which pauses a rollout.
+func Budget(unavailable, surge Share, n int) (maxUnavailable, maxSurge int, zero bool) {
+	u, s := unavailable.Down(n), surge.Up(n)
+	if u == 0 && s == 0 && !unavailable.zero() && !surge.zero() {
+		u = 1
+	}
+	return u, s, unavailable.zero() && surge.zero()
+}

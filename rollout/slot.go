@@ -1,0 +1,274 @@
+package rollout
+
+import "time"
+
+// BodyState is how a body was found.
+type BodyState uint8
+
+// The states of a body.
+const (
+	// Absent: there is none of this slot.
+	Absent BodyState = iota
+	// Booting: it is there and not ready.
+	Booting
+	// Ready: it serves.
+	Ready
+	// Exited: it has ended by itself and does not come back.
+	Exited
+	// Stopping: it was told to go and is not gone.
+	Stopping
+)
+
+// Sight is what was seen of a slot's body.
+type Sight struct {
+	State BodyState
+	// Drained: what comes before the end is done.
+	Drained bool
+}
+
+// Effect is what has to be done to a body.
+type Effect uint8
+
+// The effects.
+const (
+	// Nothing has to be done.
+	Nothing Effect = iota
+	// CreateBody: make the body of [Member.NextIncarnation] on Wants, then
+	// record [Member.Born], [Member.Refused] or [Member.WithoutRoom].
+	CreateBody
+	// DrainBody: begin or continue the drain; come again with Drained.
+	DrainBody
+	// UndrainBody: take the drain back, then record the member.
+	UndrainBody
+	// DeleteBody: tell it to go. That it terminates is recorded already.
+	DeleteBody
+	// DropSlot: the body is gone, and the slot goes too.
+	DropSlot
+)
+
+// Lifecycle is what the template and the policy say about a body's life.
+type Lifecycle struct {
+	// BootTimeout is how long a body may take until it is ready, and how long
+	// one that has served may be down.
+	BootTimeout time.Duration
+	// MinReady is how long it has to be ready until it is in service.
+	MinReady time.Duration
+	// RecoverAfter is how long it has to be in service until it has recovered.
+	RecoverAfter time.Duration
+}
+
+// Transition is what a step comes to.
+type Transition struct {
+	// Member is the slot as it is to be recorded, if it differs, before Do is
+	// done; after it with UndrainBody.
+	Member Member
+	Do     Effect
+	// Wake is when time alone brings the next step; zero for never.
+	Wake time.Time
+}
+
+// Step moves a slot one step through its life. The caller records the member
+// and does the effect, in the order that [Transition] and [Effect] say, and
+// steps again, until nothing changes.
+func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
+	switch {
+	case m.live() || m.Deleting && !m.Claimed:
+		return stepDisrupted(m, seen, now)
+	case m.Phase == Pending:
+		return stepPending(m, now)
+	case seen.State == Absent || seen.State == Exited:
+		return stepGone(m, seen, l, now)
+	case seen.State == Ready:
+		return stepReady(m, l, now)
+	default:
+		return stepDown(m, l, now)
+	}
+}
+
+// stepDisrupted brings the body to its end, and the slot to its next body.
+func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
+	switch {
+	case seen.State == Absent && m.leaving():
+		return Transition{Member: m, Do: DropSlot}
+	case seen.State == Absent && m.Wants != "" && !now.Before(m.NextAttempt):
+		return Transition{Member: m, Do: CreateBody}
+	case seen.State == Absent:
+		return stepPending(m.pending(now), now)
+	case m.Phase == Terminating:
+		return Transition{Member: m, Do: DeleteBody}
+	case m.mustWait():
+		return Transition{Member: m}
+	case !seen.Drained && m.served() && m.Phase != Failed && seen.State == Ready:
+		return Transition{Member: m, Do: DrainBody}
+	default:
+		return Transition{Member: m.enter(Terminating, now)}
+	}
+}
+
+// mustWait tells whether the end may not begin after all: the engine is about
+// to withdraw what it decided when the member was idle.
+func (m *Member) mustWait() bool {
+	switch m.Disruption.Cause {
+	case Drift:
+		return m.busy() || m.Held
+	case ScaleDown:
+		return m.busy()
+	default:
+		return false
+	}
+}
+
+// stepPending waits for a grant and for the end of a backoff.
+func stepPending(m Member, now time.Time) Transition {
+	if m.Wants == "" {
+		return Transition{Member: m}
+	}
+	if now.Before(m.NextAttempt) {
+		return Transition{Member: m, Wake: m.NextAttempt}
+	}
+	return Transition{Member: m, Do: CreateBody}
+}
+
+// stepGone is for a body that has ended by itself, or vanished. Only an end of
+// its own counts against its revision.
+func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
+	if m.Phase != Failed {
+		m.FailedEarly = seen.State == Exited && !m.recovered(l, now)
+		m = m.enter(Failed, now)
+	}
+	m.Gone = true
+	m.Body = seen.State != Absent
+	return Transition{Member: m}
+}
+
+// recovered tells whether the body had been in service for long enough when it
+// went down, at the latest at the given time.
+func (m *Member) recovered(l Lifecycle, now time.Time) bool {
+	if m.Phase == Unready {
+		now = m.PhaseSince
+	}
+	return m.served() && now.Sub(m.ServedSince) >= l.RecoverAfter
+}
+
+// stepReady brings a ready body into service. One that never served and has
+// failed stays so: it was counted.
+func stepReady(m Member, l Lifecycle, now time.Time) Transition {
+	switch {
+	case m.Phase == Failed && !m.served():
+		return Transition{Member: m}
+	case m.Claimed:
+		return Transition{Member: m.serve(InClaim, now)}
+	case m.Phase == Draining:
+		return Transition{Member: m.serve(Available, now), Do: UndrainBody}
+	case m.healthy() || l.MinReady <= 0:
+		return Transition{Member: m.serve(Available, now)}
+	}
+	m = m.enter(Preparing, now)
+	if wake := m.PhaseSince.Add(l.MinReady); now.Before(wake) {
+		return Transition{Member: m, Wake: wake}
+	}
+	return Transition{Member: m.serve(Available, now)}
+}
+
+// stepDown waits for a body that is not ready, for bootTimeout at most.
+func stepDown(m Member, l Lifecycle, now time.Time) Transition {
+	if m.Phase == Failed {
+		return Transition{Member: m}
+	}
+	since := m.BornAt
+	if m.served() {
+		m = m.enter(Unready, now)
+		since = m.PhaseSince
+	} else {
+		m = m.enter(Provisioning, now)
+	}
+	if wake := since.Add(l.BootTimeout); now.Before(wake) {
+		return Transition{Member: m, Wake: wake}
+	}
+	m.FailedEarly = !m.recovered(l, now)
+	return Transition{Member: m.enter(Failed, now)}
+}
+
+// enter records a phase and when it began.
+func (m Member) enter(p Phase, now time.Time) Member {
+	if m.Phase != p {
+		m.Phase, m.PhaseSince = p, now
+	}
+	return m
+}
+
+// serve records that the body is in service.
+func (m Member) serve(p Phase, now time.Time) Member {
+	if !m.served() || !m.healthy() && m.Phase != Draining {
+		m.ServedSince = now
+	}
+	m.FailedEarly, m.Gone = false, false
+	return m.enter(p, now)
+}
+
+// pending records that the body is gone and the next one cannot come yet.
+func (m Member) pending(now time.Time) Member {
+	if m.Phase == Pending {
+		return m
+	}
+	m.Incarnation = m.NextIncarnation()
+	return m.without(Pending, now)
+}
+
+// without records that there is no body.
+func (m Member) without(p Phase, now time.Time) Member {
+	m.Body, m.Gone, m.FailedEarly = false, false, false
+	m.ServedSince = time.Time{}
+	return m.enter(p, now)
+}
+
+// NextIncarnation is the number of the body that comes next.
+func (m *Member) NextIncarnation() int64 {
+	if m.Phase == Pending && m.Incarnation > 0 {
+		return m.Incarnation
+	}
+	return m.Incarnation + 1
+}
+
+// Born records the birth of the next body.
+func (m Member) Born(now time.Time) Member {
+	m.Incarnation = m.NextIncarnation()
+	m = m.without(m.Phase, now)
+	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
+	m.Body, m.Runs = true, m.Wants
+	m.NoRoom, m.Attempts, m.NextAttempt = false, 0, time.Time{}
+	return m
+}
+
+// Refused records that the next body cannot be created as it is. It counts as
+// a body of its revision that failed.
+func (m Member) Refused(now time.Time) Member {
+	m = m.Born(now)
+	m.Phase, m.Body, m.Gone, m.FailedEarly = Failed, false, true, true
+	return m
+}
+
+// WithoutRoom records that there is no capacity for the next body now.
+func (m Member) WithoutRoom(now time.Time) Member {
+	m = m.pending(now)
+	if m.Incarnation == 0 {
+		m.Incarnation = 1
+	}
+	m.NoRoom = true
+	m.Attempts++
+	m.NextAttempt = now.Add(BackoffAfter(m.Attempts))
+	return m
+}
+
+// BackoffAfter is the time between the n-th failed attempt in a row and the
+// next one: ten seconds, doubled each time, ten minutes at most.
+func BackoffAfter(n int) time.Duration {
+	const first, most = 10 * time.Second, 10 * time.Minute
+	if n < 1 {
+		return 0
+	}
+	if n > 7 {
+		return most
+	}
+	return min(first<<(n-1), most)
+}

@@ -1,0 +1,357 @@
+package rollout
+
+import "time"
+
+// Revision names one content-addressed version of everything that decides
+// what a body is. Empty means unknown.
+type Revision string
+
+// Phase is where a slot is in its life.
+type Phase uint8
+
+// The phases of a slot.
+const (
+	Pending      Phase = iota // no body yet
+	Provisioning              // the body boots
+	Preparing                 // the body is ready, but not for long enough yet
+	Available                 // in service, if unclaimed and undisturbed free
+	InClaim                   // somebody holds it
+	Unready                   // it has served, and is down
+	Draining                  // it is to go, and may still be taken back
+	Terminating               // it goes; nothing brings it back
+	Failed                    // it did not come up, crashed, is gone, or stayed down
+	Quarantined               // failed and kept for inspection
+)
+
+var phaseNames = [...]string{
+	"Pending", "Provisioning", "Preparing", "Available", "Claimed",
+	"Unready", "Draining", "Terminating", "Failed", "Quarantined",
+}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// ParsePhase returns the phase with the name; Pending for the empty one.
+func ParsePhase(name string) (Phase, bool) {
+	for i, n := range phaseNames {
+		if n == name {
+			return Phase(i), true
+		}
+	}
+	return Pending, name == ""
+}
+
+// Occupancy is whether work runs on a member.
+type Occupancy uint8
+
+// The occupancies. Unknown counts as busy; a body that has never been in
+// service is idle by definition.
+const (
+	Idle Occupancy = iota
+	Busy
+	OccupancyUnsure
+)
+
+// Cause is why a member is disrupted.
+type Cause uint8
+
+// The causes.
+const (
+	NoCause Cause = iota
+	Drift
+	ScaleDown
+	BodyFailed
+	ClaimEnded
+	Requested
+)
+
+var causeNames = [...]string{"", "Drift", "ScaleDown", "Failed", "ClaimEnded", "Requested"}
+
+func (c Cause) String() string { return causeNames[c] }
+
+// ParseCause returns the cause with the name.
+func ParseCause(name string) (Cause, bool) {
+	for i, n := range causeNames {
+		if n == name {
+			return Cause(i), true
+		}
+	}
+	return NoCause, false
+}
+
+// Disruption is the recorded decision to replace or remove a body. The zero
+// value is none.
+type Disruption struct {
+	Cause Cause
+	// Remove: the slot goes with the body. Otherwise a new body takes its place.
+	Remove bool
+	// Rolling: a rollout took the member out of service, and it has not been
+	// back since. A slot keeps it through failed replacements.
+	Rolling bool
+	// Incarnation is the one that is disrupted. A disruption of an earlier
+	// one is spent.
+	Incarnation int64
+	Since       time.Time
+}
+
+// Member is what the engine knows of one slot.
+type Member struct {
+	// Index is the slot's place in its pool.
+	Index int
+	// ID identifies the slot itself: another slot of the same index that was
+	// made later has another one.
+	ID string
+	// Wants is the revision granted to this or the next body; Runs what really
+	// runs, or, without a body, what the last one was or was to be.
+	Wants, Runs Revision
+	// Phase is as recorded, Body whether there is one, Gone whether the body
+	// has ended by itself or vanished.
+	Phase      Phase
+	Body, Gone bool
+	// Incarnation counts the bodies of the slot; 0 before the first.
+	Incarnation int64
+
+	Claimed, Cordoned, Held bool
+	Occupancy               Occupancy
+	Disruption              Disruption
+	// Cost orders the members: lower ones are disrupted first.
+	Cost int
+	// Deleting: somebody deletes the slot itself.
+	Deleting bool
+	// FailedEarly: in phase Failed, the body failed before it had recovered,
+	// so that it counts against its revision.
+	FailedEarly bool
+	// NoRoom: the last birth was refused for lack of capacity, Attempts times
+	// in a row; it is not tried again before NextAttempt.
+	NoRoom      bool
+	Attempts    int
+	NextAttempt time.Time
+
+	// BornAt is when the body was created, or the slot where there was none
+	// yet; ServedSince when it last came into service, zero if never.
+	BornAt, PhaseSince, ServedSince time.Time
+}
+
+// live tells whether the member is disrupted now.
+func (m *Member) live() bool {
+	return m.Disruption.Cause != NoCause && m.Disruption.Incarnation >= m.Incarnation
+}
+
+// leaving tells whether the slot goes.
+func (m *Member) leaving() bool {
+	return m.Deleting || m.live() && m.Disruption.Remove
+}
+
+// healthy tells whether the body serves.
+func (m *Member) healthy() bool { return m.Phase == Available || m.Phase == InClaim }
+
+// Free tells whether the member can be claimed.
+func (m *Member) Free() bool {
+	return m.healthy() && !m.Claimed && !m.Cordoned && !m.Deleting && !m.live()
+}
+
+// InService tells whether the member is free, or claimed with a healthy body.
+func (m *Member) InService() bool {
+	return m.Free() || m.Claimed && m.healthy()
+}
+
+// Rolling tells whether a rollout took the member out of service and it is not
+// back yet.
+func (m *Member) Rolling() bool {
+	return m.Disruption.Rolling && (m.live() || !m.served())
+}
+
+// Repairing tells whether the member was down when it was replaced, and is not
+// back yet.
+func (m *Member) Repairing() bool {
+	d := m.Disruption
+	return (d.Cause == Drift || d.Cause == BodyFailed) && !d.Rolling && !d.Remove && (m.live() || !m.served())
+}
+
+func (m *Member) served() bool { return !m.ServedSince.IsZero() }
+
+// busy tells whether work may run on it.
+func (m *Member) busy() bool { return m.Occupancy != Idle && m.served() }
+
+// unborn tells whether the slot is owed a body: a grant decides which.
+func (m *Member) unborn() bool {
+	if m.leaving() {
+		return false
+	}
+	return m.Phase == Pending || m.live()
+}
+
+// Failure is a slot whose body of a revision failed and has not recovered.
+type Failure struct {
+	// ID and Index are those of the slot.
+	ID    string
+	Index int
+	// Incarnation is the last one that was counted, Count how many were.
+	Incarnation int64
+	Count       int
+	// At is when the last one failed.
+	At time.Time
+	// Message is the body's own words.
+	Message string
+}
+
+// MaxFailures is the number of slots that a record names. More of them failing
+// at once reach any failure limit.
+const MaxFailures = 500
+
+// Record is what is stored with a revision.
+type Record struct {
+	ID Revision
+	// Failures are the slots whose failure has not recovered, in the order in
+	// which they failed first; at most MaxFailures.
+	Failures []Failure
+	// Failed is the number of bodies that failed since the revision became the
+	// target, recovered ones included.
+	Failed int
+	// Halted: the failure limit was reached. RolledBack: and the target went
+	// back to the current revision.
+	Halted, RolledBack bool
+	// Missing: what it is made from is gone, so that it cannot be built.
+	Missing bool
+}
+
+// Order is the order in which members are taken.
+type Order uint8
+
+// The orders.
+const (
+	LowestIndex Order = iota
+	OldestFirst
+)
+
+// Policy is how a pool is to be kept, in resolved numbers.
+type Policy struct {
+	// Desired is the number of members, 0 or more.
+	Desired int
+	// Manual: drift is shown and not acted on.
+	Manual bool
+	// Paused: nothing new for drift. Zero: because maxUnavailable and maxSurge
+	// are both written as 0.
+	Paused, Zero bool
+	// MaxUnavailable, MaxSurge and MinAvailable are numbers of members, 0 or
+	// more; MinAvailable is a floor only where HasFloor is set.
+	MaxUnavailable, MaxSurge, MinAvailable int
+	HasFloor                               bool
+	// MaxInFlight is how many members may roll at once, 1 or more.
+	MaxInFlight int
+	// Partition is how many members stay off the target.
+	Partition int
+	Order     Order
+	// MinReady is how long a body has to be ready until it is in service.
+	MinReady time.Duration
+	// ProgressDeadline is how long no member may come into service while one
+	// should, until the pool is stalled.
+	ProgressDeadline time.Duration
+	// FailureLimit is how many bodies of the target may fail until the rollout
+	// halts, 1 or more.
+	FailureLimit int
+	// Rollback: at the failure limit the target goes back to the current
+	// revision.
+	Rollback bool
+	// ReplaceUnknown: members of unknown revision are stale at once.
+	ReplaceUnknown bool
+}
+
+// RecoverAfter is how long a body has to be in service until its failures are
+// forgiven: the larger of minReadySeconds and a minute.
+func (p *Policy) RecoverAfter() time.Duration { return max(p.MinReady, time.Minute) }
+
+// Snapshot is everything a plan depends on, but for the time.
+type Snapshot struct {
+	Policy Policy
+	// Target is what the template says now; Current the last revision on
+	// which the whole pool once stood. They may be the same.
+	Target, Current Record
+	// Members in ascending order of Index, each index once.
+	Members []Member
+	// Unreadable is why the world cannot be told: Unreachable,
+	// SourcesUnresolved, or empty.
+	Unreadable Reason
+	// WritesUnseen: the reader has not seen its own last writes.
+	WritesUnseen bool
+	// Deleting: the pool goes, and all that is free with it.
+	Deleting bool
+	// WindowShut: outside all windows in which a disruption may start.
+	WindowShut bool
+	// Budgeted: shared budgets leave room for BudgetRoom more members to roll.
+	Budgeted   bool
+	BudgetRoom int
+}
+
+// Kind is what an action does.
+type Kind uint8
+
+// The kinds of actions. Those that write to revisions come first in a plan.
+const (
+	// RecordFailure counts the failure of Index on Revision; see Failure.
+	RecordFailure Kind = iota
+	// Recover forgives the failures of Revision: one of its bodies recovered.
+	Recover
+	// Halt stops the rollout of Revision; with RollBack the target goes back.
+	Halt
+	// Stand makes Revision the current one and clears its failures.
+	Stand
+	// Undo withdraws the disruption: Wants becomes Revision, what runs.
+	Undo
+	// Grant sets Wants to Revision; empty withdraws the grant.
+	Grant
+	// Disrupt sets Disruption and Wants, and drops the claim if DropClaim.
+	Disrupt
+	// CreateSlot makes slot Index with Wants = Revision.
+	CreateSlot
+)
+
+var kindNames = [...]string{"RecordFailure", "Recover", "Halt", "Stand", "Undo", "Grant", "Disrupt", "CreateSlot"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Action is one write. Every write to a member is meant for the snapshot's
+// version of it: one that has changed since is left alone.
+type Action struct {
+	Kind     Kind
+	Index    int
+	Revision Revision
+	// Disruption is set with Disrupt; its Since is the time of the plan.
+	Disruption Disruption
+	// DropClaim: the claim's body is gone, and the claim goes with it.
+	DropClaim bool
+	// RollBack is set with Halt.
+	RollBack bool
+	// Surge: the slot is made above the desired number.
+	Surge bool
+	// Why is the machine reason.
+	Why Why
+}
+
+// Why is the reason of an action.
+type Why string
+
+// The reasons of actions.
+const (
+	WhyFill          Why = "Fill"          // the size asks for one more
+	WhySurge         Why = "Surge"         // a body more while there is drift to roll
+	WhyStale         Why = "Stale"         // in service, on another revision
+	WhyStaleDown     Why = "StaleDown"     // down anyway, on another revision
+	WhyNeverServed   Why = "NeverServed"   // not in service yet, and not what would be born now
+	WhyFailed        Why = "Failed"        // its body failed
+	WhyBodyGone      Why = "BodyGone"      // its body is gone
+	WhyExcess        Why = "Excess"        // more members than the size asks for
+	WhyPoolDeleted   Why = "PoolDeleted"   // the pool goes
+	WhyMatchesAgain  Why = "MatchesAgain"  // draining, and what it runs is wanted again
+	WhyTurnedBusy    Why = "TurnedBusy"    // draining, and work runs on it
+	WhyTurnedHeld    Why = "TurnedHeld"    // draining, and somebody holds it
+	WhyPaused        Why = "Paused"        // draining, and the rollout is paused
+	WhyHalted        Why = "Halted"        // draining, and the target has failed
+	WhyNeededAgain   Why = "NeededAgain"   // draining, and the size asks for it again
+	WhyRetarget      Why = "Retarget"      // another revision is to be born
+	WhyAdopt         Why = "Adopt"         // of unknown revision, taken as it is
+	WhyNotBuildable  Why = "NotBuildable"  // what was granted cannot be built
+	WhyFailureLimit  Why = "FailureLimit"  // too many bodies of the target failed
+	WhyRecovered     Why = "Recovered"     // a body of the target has recovered
+	WhyWholePool     Why = "WholePool"     // the whole pool stands on the target
+	WhyFirstFailures Why = "BodyFailedNew" // a body of the revision failed
+)

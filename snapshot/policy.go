@@ -1,0 +1,102 @@
+// Package snapshot turns API objects into what the engine takes, and applies
+// the defaults that the API leaves out. The operator, the simulator and the
+// CLI all read the API through it, so that they mean the same.
+package snapshot
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Defaults of optional fields.
+const (
+	DefaultReplicas             = 1
+	DefaultBootTimeout          = 10 * time.Minute
+	DefaultProgressDeadline     = 10 * time.Minute
+	DefaultFailureLimit         = 3
+	DefaultRevisionHistoryLimit = 10
+)
+
+// Policy resolves the policy of a pool. An error names the field; it cannot
+// happen to a spec that the API server accepted.
+func Policy(spec *v1alpha1.PoolSpec) (rollout.Policy, error) {
+	u := spec.Update
+	if u == nil {
+		u = &v1alpha1.Update{}
+	}
+	n := int(value(spec.Replicas, DefaultReplicas))
+	var f shares
+	unavailable := f.parse("maxUnavailable", u.MaxUnavailable, 1)
+	surge := f.parse("maxSurge", u.MaxSurge, 0)
+	floor := f.parse("minAvailable", u.MinAvailable, 0)
+	limit := f.parse("failureLimit", u.FailureLimit, DefaultFailureLimit)
+	if f.err != nil {
+		return rollout.Policy{}, f.err
+	}
+	p := rollout.Policy{
+		Desired:          n,
+		Manual:           value(u.Type, v1alpha1.UpdateManual) == v1alpha1.UpdateManual,
+		Paused:           value(u.Paused, false),
+		MinAvailable:     floor.Up(n),
+		HasFloor:         floor.Written,
+		Partition:        int(value(u.Partition, 0)),
+		MinReady:         time.Duration(value(u.MinReadySeconds, 0)) * time.Second,
+		ProgressDeadline: DefaultProgressDeadline,
+		FailureLimit:     max(1, limit.Up(n)),
+		ReplaceUnknown:   value(u.Unknown, v1alpha1.UnknownAdopt) == v1alpha1.UnknownReplace,
+	}
+	if value(u.Order, v1alpha1.OrderLowestIndex) == v1alpha1.OrderOldestFirst {
+		p.Order = rollout.OldestFirst
+	}
+	if u.ProgressDeadline != nil {
+		p.ProgressDeadline = u.ProgressDeadline.Duration
+	}
+	p.MaxUnavailable, p.MaxSurge, p.Zero = rollout.Budget(unavailable, surge, n)
+	p.MaxInFlight = int(value(u.MaxInFlight, int32(max(p.MaxUnavailable, p.MaxSurge, 1))))
+	return p, nil
+}
+
+// Lifecycle resolves what the template and the policy say about a body's life.
+func Lifecycle(spec *v1alpha1.PoolSpec, p rollout.Policy) rollout.Lifecycle {
+	l := rollout.Lifecycle{BootTimeout: DefaultBootTimeout, MinReady: p.MinReady, RecoverAfter: p.RecoverAfter()}
+	if b := spec.Template.BootTimeout; b != nil {
+		l.BootTimeout = b.Duration
+	}
+	return l
+}
+
+// value is *p, or the default where there is none.
+func value[T any](p *T, absent T) T {
+	if p == nil {
+		return absent
+	}
+	return *p
+}
+
+// shares parses numbers-or-percentages and keeps the first error.
+type shares struct{ err error }
+
+func (f *shares) parse(field string, v *intstr.IntOrString, absent int) rollout.Share {
+	if v == nil {
+		return rollout.Share{N: absent}
+	}
+	s := rollout.Share{N: v.IntValue(), Written: true}
+	if v.Type == intstr.String {
+		n, err := strconv.Atoi(strings.TrimSuffix(v.StrVal, "%"))
+		if err != nil || !strings.HasSuffix(v.StrVal, "%") || n > 100 {
+			n = -1
+		}
+		s.N, s.Percent = n, true
+	}
+	if s.N < 0 && f.err == nil {
+		f.err = fmt.Errorf("spec.update.%s: %q must be a number of 0 or more, or a percentage from 0%% to 100%%", field, v.String())
+	}
+	return s
+}
