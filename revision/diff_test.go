@@ -1,0 +1,152 @@
+package revision_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/revision"
+)
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		a, b   string
+		want   []string
+	}{
+		"nothing": {
+			reason: "spelling is no difference",
+			a:      `{"a":[1,{}],"b":null}`,
+			b:      `{"a":[1.0,null]}`,
+		},
+		"an argument": {
+			reason: "the path leads to the element",
+			a:      `{"process":{"args":["a","b","c"]}}`,
+			b:      `{"process":{"args":["a","b","d"]}}`,
+			want:   []string{"template.process.args[2]"},
+		},
+		"added and removed": {
+			reason: "a whole subtree is one difference, and paths are sorted",
+			a:      `{"process":{"command":"x"},"z":1}`,
+			b:      `{"a":{"b":{"c":1}},"process":{"command":"x"}}`,
+			want:   []string{"template.a", "template.z"},
+		},
+		"longer": {
+			reason: "indexes are in their own order, not in that of their text",
+			a:      `[0,1,2,3,4,5,6,7,8]`,
+			b:      `[0,1,9,3,4,5,6,7,8,9,10]`,
+			want:   []string{"template[2]", "template[9]", "template[10]"},
+		},
+		"an empty element more": {
+			reason: "an element counts even when it is empty",
+			a:      `[1]`,
+			b:      `[1,null]`,
+			want:   []string{"template[1]"},
+		},
+		"another type": {
+			reason: "1 is not \"1\", and a list is not an object",
+			a:      `{"a":1,"b":[1],"c":{"x":1},"d":true}`,
+			b:      `{"a":"1","b":{"x":1},"c":"x","d":[true]}`,
+			want:   []string{"template.a", "template.b", "template.c", "template.d"},
+		},
+		"odd keys": {
+			reason: "a path can be read back by a person",
+			a:      `{"metadata":{"labels":{"app.kubernetes.io/name":"a","":"x","plain-key_1":1}}}`,
+			b:      `{"metadata":{"labels":{"app.kubernetes.io/name":"b","":"y","plain-key_1":2}}}`,
+			want: []string{
+				`template.metadata.labels[""]`,
+				`template.metadata.labels["app.kubernetes.io/name"]`,
+				`template.metadata.labels.plain-key_1`,
+			},
+		},
+		"all": {
+			reason: "an empty document has no paths but its root",
+			a:      `{}`,
+			b:      `{"a":1}`,
+			want:   []string{"template"},
+		},
+		"not JSON": {
+			reason: "what cannot be read differs as a whole",
+			a:      `{"a":1}`,
+			b:      `{"a":1`,
+			want:   []string{"template"},
+		},
+		"not JSON twice": {
+			reason: "the same bytes are the same",
+			a:      `{"a":1`,
+			b:      `{"a":1`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, revision.Diff([]byte(tt.a), []byte(tt.b))); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
+			}
+			if diff := cmp.Diff(tt.want, revision.Diff([]byte(tt.b), []byte(tt.a))); diff != "" {
+				t.Errorf("%s, the other way round: (-want +got)\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDiff_bounded(t *testing.T) {
+	t.Parallel()
+	var list []string
+	for i := range 100 {
+		list = append(list, fmt.Sprint(i))
+	}
+	got := revision.Diff([]byte(`[`+strings.Join(list, ",")+`]`), []byte(`["x"]`))
+	if len(got) != revision.MaxDiff {
+		t.Fatalf("got %d paths, want %d", len(got), revision.MaxDiff)
+	}
+	if want := "and 85 more"; got[len(got)-1] != want {
+		t.Errorf("the last one is %q, want %q", got[len(got)-1], want)
+	}
+
+	got = revision.Diff([]byte(`{"`+strings.Repeat("é", 1000)+`":1}`), []byte(`{}x`[:2]))
+	if len(got) != 1 || got[0] != "template" {
+		t.Errorf("got %q", got)
+	}
+	got = revision.Diff([]byte(`{"a":1,"x`+strings.Repeat("é", 1000)+`":1}`), []byte(`{"a":1}`))
+	if len(got) != 1 || len(got[0]) > 256 || !utf8.ValidString(got[0]) || !strings.HasSuffix(got[0], "…") {
+		t.Errorf("a long path is cut between characters: got %q", got)
+	}
+}
+
+// TestDiff_agrees: there is a difference exactly if the canonical forms differ.
+func TestDiff_agrees(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a := spell(r, document().Draw(t, "a"))
+		b := spell(r, document().Draw(t, "b"))
+		same := canonical(t, a) == canonical(t, b)
+		if got := revision.Diff([]byte(a), []byte(b)); same != (len(got) == 0) {
+			t.Fatalf("same: %v, but the difference is %q", same, got)
+		}
+	})
+}
+
+func FuzzDiff(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2]}`), []byte(`{"a":[1,3],"b":{}}`))
+	f.Add([]byte(`[[[]]]`), []byte(`x`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		if got := revision.Diff(a, a); got != nil {
+			t.Fatalf("%q differs from itself in %q", a, got)
+		}
+		there, back := revision.Diff(a, b), revision.Diff(b, a)
+		if diff := cmp.Diff(there, back); diff != "" {
+			t.Fatalf("one way and the other:\n%s", diff)
+		}
+		if len(there) > revision.MaxDiff {
+			t.Fatalf("%d paths", len(there))
+		}
+	})
+}
