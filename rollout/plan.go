@@ -67,10 +67,174 @@ type Condition struct {
 
 // New plans for the snapshot at the time.
 func New(s *Snapshot, now time.Time) *Plan {
-	return &Plan{}
+	q := &pass{s: s, now: now, plan: &Plan{}, target: s.Target, current: s.Current}
+	q.read()
+	q.gate = q.closed()
+	if q.readable() {
+		q.judge()
+		q.gate = q.closed()
+		q.takeBack()
+		q.resize()
+		q.grant()
+		q.heal()
+		q.rollDown()
+		q.rollUp()
+		q.surge()
+	}
+	q.report()
+	q.plan.pass = q
+	return q.plan
 }
 
-// Verdict is what keeps the member from being updated, empty for nothing.
-func (p *Plan) Verdict(m *Member) Reason { return "" }
+// pass is the state of one planning.
+type pass struct {
+	s    *Snapshot
+	now  time.Time
+	plan *Plan
+	l    ledger
 
-type pass struct{}
+	// target and current are the records as this pass leaves them.
+	target, current Record
+	halted, failing bool
+	probation       int
+	// gate is what keeps the whole rollout from going on.
+	gate Reason
+	// odd are the positions of members that are not simply in service, in
+	// order; done those that this plan acts upon.
+	odd  []int
+	done map[int]bool
+	// resizing: slots are made or named for removal in this very pass, or
+	// still to be made.
+	resizing bool
+	// next is the lowest index that may be free.
+	next int
+	// allowed is how many more members may leave the partition; bound is the
+	// last one that may, if only some.
+	allowed int
+	bound   *Member
+	// taken are the members in service taken in this pass.
+	taken    int
+	v        verdicts
+	unproven time.Time
+}
+
+// readable tells whether anything may be decided at all.
+func (q *pass) readable() bool { return q.s.Unreadable == "" && !q.s.WritesUnseen }
+
+// closed is what keeps the whole rollout from going on; empty for nothing.
+func (q *pass) closed() Reason {
+	p := &q.s.Policy
+	switch {
+	case q.s.WritesUnseen:
+		return WritesUnseen
+	case q.s.Unreadable != "":
+		return q.s.Unreadable
+	case p.Manual || q.s.Deleting:
+		return ManualPolicy
+	case q.halted:
+		return HaltedTarget
+	case q.failing:
+		return FailedReplacement
+	case p.Paused || p.Zero:
+		return PausedRollout
+	case q.floorUnreachable() != "":
+		return FloorUnreachable
+	case q.target.Missing:
+		return RevisionNotReproducible
+	}
+	return ""
+}
+
+// floorUnreachable names the two fields that collide, if this policy can never
+// take a member.
+func (q *pass) floorUnreachable() string {
+	p := &q.s.Policy
+	switch {
+	case p.Desired == 0:
+		return ""
+	case p.MaxUnavailable == 0 && p.MaxSurge == 0:
+		return "maxUnavailable and maxSurge"
+	case p.HasFloor && p.MinAvailable >= p.Desired+p.MaxSurge:
+		return "minAvailable and replicas"
+	case p.HasFloor && p.MaxSurge == 0 && p.MinAvailable >= p.Desired:
+		return "minAvailable and maxSurge"
+	}
+	return ""
+}
+
+// act adds an action on the member at the position, once in a plan.
+func (q *pass) act(i int, a Action) {
+	if q.done == nil {
+		q.done = map[int]bool{}
+	}
+	q.done[i] = true
+	a.Index = q.s.Members[i].Index
+	q.plan.Actions = append(q.plan.Actions, a)
+}
+
+// acted tells whether this plan acts on the member already.
+func (q *pass) acted(m *Member) bool {
+	return len(q.done) > 0 && q.done[q.position(m.Index)]
+}
+
+// replace gives the slot at the position a new body; empty is no grant yet.
+func (q *pass) replace(i int, c Cause, to Revision, why Why) {
+	m := &q.s.Members[i]
+	q.leave(m)
+	if !m.leaving() {
+		q.bind(m, to)
+		if !m.unborn() {
+			q.l.unborn++
+		}
+	}
+	q.disrupt(i, Disruption{Cause: c, Rolling: m.Rolling() || why == WhyStale}, to, why)
+}
+
+// remove takes the slot at the position away.
+func (q *pass) remove(i int, c Cause, why Why) {
+	m := &q.s.Members[i]
+	q.leave(m)
+	if !m.leaving() {
+		if q.off(m) {
+			q.l.off--
+		}
+		if m.unborn() {
+			q.l.unborn--
+		}
+		q.l.slots--
+		q.l.leaving++
+	}
+	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale}, m.Wants, why)
+}
+
+func (q *pass) disrupt(i int, d Disruption, to Revision, why Why) {
+	m := &q.s.Members[i]
+	d.Incarnation, d.Since = m.Incarnation, q.now
+	if m.Rolling() {
+		d.Since = m.Disruption.Since // it has been out of service since then
+	}
+	q.act(i, Action{Kind: Disrupt, Revision: to, Why: why, DropClaim: m.Claimed, Disruption: d})
+}
+
+// leave takes the member out of service in the ledger.
+func (q *pass) leave(m *Member) {
+	if m.InService() {
+		q.l.up--
+	}
+	if m.Free() {
+		q.l.free--
+	}
+}
+
+// bind enters in the ledger what the slot is bound for now.
+func (q *pass) bind(m *Member, to Revision) {
+	if q.off(m) {
+		q.l.off--
+	}
+	if to != "" && to != q.target.ID {
+		q.l.off++
+	}
+}
+
+// wake asks to plan again at the time.
+func (q *pass) wake(at time.Time) { q.plan.Wake = earliest(q.plan.Wake, at) }

@@ -273,6 +273,9 @@ type Snapshot struct {
 	Unreadable Reason
 	// WritesUnseen: the reader has not seen its own last writes.
 	WritesUnseen bool
+	// RolledBack is the template's revision after it was rolled back, so that
+	// Target is the current one instead; empty otherwise.
+	RolledBack Revision
 	// Deleting: the pool goes, and all that is free with it.
 	Deleting bool
 	// WindowShut: outside all windows in which a disruption may start.
@@ -287,13 +290,16 @@ type Kind uint8
 
 // The kinds of actions. Those that write to revisions come first in a plan.
 const (
-	// RecordFailure counts the failure of Index on Revision; see Failure.
+	// RecordFailure counts the failure of slot Index on Revision: Record is
+	// what is to be stored.
 	RecordFailure Kind = iota
-	// Recover forgives the failures of Revision: one of its bodies recovered.
+	// Recover forgives failures of Revision, since a body of it recovered.
+	// Record is what is to be stored.
 	Recover
-	// Halt stops the rollout of Revision; with RollBack the target goes back.
+	// Halt stops the rollout of Revision; if Record.RolledBack, the target goes
+	// back to the current revision.
 	Halt
-	// Stand makes Revision the current one and clears its failures.
+	// Stand makes Revision the current one.
 	Stand
 	// Undo withdraws the disruption: Wants becomes Revision, what runs.
 	Undo
@@ -315,12 +321,13 @@ type Action struct {
 	Kind     Kind
 	Index    int
 	Revision Revision
+	// Record is what is to be stored with Revision, with RecordFailure,
+	// Recover, Halt and Stand.
+	Record *Record
 	// Disruption is set with Disrupt; its Since is the time of the plan.
 	Disruption Disruption
 	// DropClaim: the claim's body is gone, and the claim goes with it.
 	DropClaim bool
-	// RollBack is set with Halt.
-	RollBack bool
 	// Surge: the slot is made above the desired number.
 	Surge bool
 	// Why is the machine reason.
@@ -332,26 +339,26 @@ type Why string
 
 // The reasons of actions.
 const (
-	WhyFill          Why = "Fill"          // the size asks for one more
-	WhySurge         Why = "Surge"         // a body more while there is drift to roll
-	WhyStale         Why = "Stale"         // in service, on another revision
-	WhyStaleDown     Why = "StaleDown"     // down anyway, on another revision
-	WhyNeverServed   Why = "NeverServed"   // not in service yet, and not what would be born now
-	WhyFailed        Why = "Failed"        // its body failed
-	WhyBodyGone      Why = "BodyGone"      // its body is gone
-	WhyExcess        Why = "Excess"        // more members than the size asks for
-	WhyPoolDeleted   Why = "PoolDeleted"   // the pool goes
-	WhyMatchesAgain  Why = "MatchesAgain"  // draining, and what it runs is wanted again
-	WhyTurnedBusy    Why = "TurnedBusy"    // draining, and work runs on it
-	WhyTurnedHeld    Why = "TurnedHeld"    // draining, and somebody holds it
-	WhyPaused        Why = "Paused"        // draining, and the rollout is paused
-	WhyHalted        Why = "Halted"        // draining, and the target has failed
-	WhyNeededAgain   Why = "NeededAgain"   // draining, and the size asks for it again
-	WhyRetarget      Why = "Retarget"      // another revision is to be born
-	WhyAdopt         Why = "Adopt"         // of unknown revision, taken as it is
-	WhyNotBuildable  Why = "NotBuildable"  // what was granted cannot be built
-	WhyFailureLimit  Why = "FailureLimit"  // too many bodies of the target failed
-	WhyRecovered     Why = "Recovered"     // a body of the target has recovered
-	WhyWholePool     Why = "WholePool"     // the whole pool stands on the target
-	WhyFirstFailures Why = "BodyFailedNew" // a body of the revision failed
+	WhyFill         Why = "Fill"         // the size asks for one more
+	WhySurge        Why = "Surge"        // a body more while there is drift to roll
+	WhyStale        Why = "Stale"        // in service, on another revision
+	WhyStaleDown    Why = "StaleDown"    // down anyway, on another revision
+	WhyNeverServed  Why = "NeverServed"  // not in service yet, and not what would be born now
+	WhyFailed       Why = "Failed"       // its body failed
+	WhyBodyGone     Why = "BodyGone"     // its body is gone
+	WhyExcess       Why = "Excess"       // more members than the size asks for
+	WhyPoolDeleted  Why = "PoolDeleted"  // the pool goes
+	WhyMatchesAgain Why = "MatchesAgain" // draining, and what it runs is wanted again
+	WhyTurnedBusy   Why = "TurnedBusy"   // draining, and work runs on it
+	WhyTurnedHeld   Why = "TurnedHeld"   // draining, and somebody holds it
+	WhyPaused       Why = "Paused"       // draining, and the rollout is paused
+	WhyHalted       Why = "Halted"       // draining, and the target has failed
+	WhyNeededAgain  Why = "NeededAgain"  // draining, and the size asks for it again
+	WhyRetarget     Why = "Retarget"     // another revision is to be born
+	WhyAdopt        Why = "Adopt"        // of unknown revision, taken as it is
+	WhyNotBuildable Why = "NotBuildable" // what was granted cannot be built
+	WhyFailureLimit Why = "FailureLimit" // too many bodies of the target failed
+	WhyRecovered    Why = "Recovered"    // a body of the target has recovered
+	WhyWholePool    Why = "WholePool"    // the whole pool stands on the target
+	WhyEarlyFailure Why = "EarlyFailure" // a body failed before it had recovered
 )

@@ -1,0 +1,143 @@
+package rollout
+
+import "slices"
+
+// judge records new failures and recoveries, and decides whether the rollout
+// is halted, and which slot is on probation.
+func (q *pass) judge() {
+	q.record(&q.target)
+	if q.current.ID != q.target.ID {
+		q.record(&q.current)
+	}
+	q.recover(&q.target)
+	if q.current.ID != q.target.ID {
+		q.recover(&q.current)
+	}
+	fallback := q.current.ID != "" && q.current.ID != q.target.ID
+	if fallback && !q.target.Halted && q.target.Failed >= min(q.s.Policy.FailureLimit, MaxFailures) {
+		q.target.Halted, q.target.RolledBack = true, q.s.Policy.Rollback
+		q.note(Action{Kind: Halt, Revision: q.target.ID, Why: WhyFailureLimit}, &q.target)
+	}
+	q.halted = fallback && q.target.Halted
+	q.failing = fallback && !q.halted && len(q.target.Failures) > 0
+	q.findProbation()
+	q.stand()
+}
+
+// record counts each failed incarnation of the revision once.
+func (q *pass) record(r *Record) {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if m.Phase != Failed || !m.FailedEarly || m.Runs != r.ID || m.Runs == "" {
+			continue
+		}
+		f := find(r.Failures, m)
+		switch {
+		case f < 0 && len(r.Failures) >= MaxFailures:
+			continue
+		case f < 0:
+			r.Failures = append(slices.Clip(r.Failures), Failure{ID: m.ID, Index: m.Index})
+			f = len(r.Failures) - 1
+		case r.Failures[f].Incarnation >= m.Incarnation:
+			continue
+		default:
+			r.Failures = slices.Clone(r.Failures)
+		}
+		r.Failures[f].Incarnation, r.Failures[f].At = m.Incarnation, m.PhaseSince
+		r.Failures[f].Count++
+		r.Failed++
+		q.note(Action{Kind: RecordFailure, Index: m.Index, Revision: r.ID, Why: WhyEarlyFailure}, r)
+	}
+}
+
+// find is where the slot's failure stands, or -1.
+func find(list []Failure, m *Member) int {
+	return slices.IndexFunc(list, func(f Failure) bool { return f.Index == m.Index && f.ID == m.ID })
+}
+
+// recover forgives what has recovered. Where there is a revision to fall back
+// to, one recovery forgives all: it shows that the revision can work.
+// Otherwise each slot is forgiven by itself, so that the others keep their
+// backoff.
+func (q *pass) recover(r *Record) {
+	whole := r == &q.target && q.current.ID != q.target.ID
+	keep := make([]Failure, 0, len(r.Failures))
+	for _, f := range r.Failures {
+		if !q.hasRecovered(r, f) {
+			keep = append(keep, f)
+		}
+	}
+	if len(keep) == len(r.Failures) {
+		return
+	}
+	if whole {
+		keep = nil
+	}
+	r.Failures = keep
+	q.note(Action{Kind: Recover, Revision: r.ID, Why: WhyRecovered}, r)
+}
+
+// hasRecovered tells whether a body of the revision has been in service for
+// long enough in the slot that failed. If that slot is gone, any body of the
+// target that was born later will do; a failure of another revision goes with
+// its slot.
+func (q *pass) hasRecovered(r *Record, f Failure) bool {
+	m := q.member(f.Index)
+	if m == nil || m.ID != f.ID {
+		return r.ID != q.target.ID || q.l.provenBorn.After(f.At)
+	}
+	if !m.InService() || m.Runs != r.ID || m.Incarnation <= f.Incarnation {
+		return false
+	}
+	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
+	if q.now.Before(at) {
+		q.wake(at)
+		return false
+	}
+	return true
+}
+
+// stand makes the target the current revision once the whole pool, of one
+// member at least, is on it and has recovered.
+func (q *pass) stand() {
+	if q.current.ID == q.target.ID || q.halted || q.failing || q.l.leaving > 0 {
+		return
+	}
+	n := q.l.slots
+	if n == 0 || n < q.s.Policy.Desired || q.plan.Counts.Updated < n {
+		return
+	}
+	if q.l.proven < n {
+		if q.l.up >= n {
+			q.wake(q.unproven)
+		}
+		return
+	}
+	q.target.Failures, q.target.Failed = nil, 0
+	q.note(Action{Kind: Stand, Revision: q.target.ID, Why: WhyWholePool}, &q.target)
+}
+
+// note adds an action on a revision, with its record as it is now.
+func (q *pass) note(a Action, r *Record) {
+	c := *r
+	a.Record = &c
+	q.plan.Actions = append(q.plan.Actions, a)
+}
+
+// backoff is when the slot may try the revision again, on which it failed.
+func (q *pass) backoff(m *Member) (ready bool) {
+	for _, r := range []*Record{&q.target, &q.current} {
+		if r.ID != m.Runs {
+			continue
+		}
+		if f := find(r.Failures, m); f >= 0 {
+			at := r.Failures[f].At.Add(BackoffAfter(r.Failures[f].Count))
+			if q.now.Before(at) {
+				q.wake(at)
+				return false
+			}
+		}
+		return true
+	}
+	return true
+}

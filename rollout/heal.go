@@ -1,0 +1,78 @@
+package rollout
+
+// heal replaces the bodies that failed, once their backoff is over, and drops
+// those that never served and are not what would be born in their slot now.
+// Neither costs anything: they are down.
+func (q *pass) heal() {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if q.done[i] || m.live() || m.Deleting || m.Phase == Quarantined {
+			continue
+		}
+		switch {
+		case m.Claimed && m.Phase == Failed && m.Gone:
+			q.replace(i, BodyFailed, q.birth(m), WhyBodyGone)
+		case m.Claimed:
+		case m.Phase == Failed:
+			q.healFailed(i)
+		case m.Body && !m.served() && !m.Held && !q.paused():
+			if rev := q.birth(m); rev != "" && rev != m.Runs {
+				q.replace(i, Drift, rev, WhyNeverServed)
+			}
+		}
+	}
+}
+
+func (q *pass) paused() bool { return q.s.Policy.Paused || q.s.Policy.Zero }
+
+// healFailed replaces a failed body: at once where another revision is to be
+// born, otherwise after its backoff; bodies that served and are stale on the
+// count of what is being repaired.
+func (q *pass) healFailed(i int) {
+	m := &q.s.Members[i]
+	if !m.Gone && (m.Held || m.busy()) {
+		return
+	}
+	rev := q.birth(m)
+	switch {
+	case rev == "":
+		return
+	case rev == m.Runs && !q.backoff(m):
+		return
+	case rev != m.Runs && m.served() && m.Body && !q.repair():
+		return
+	}
+	why := WhyFailed
+	if !m.Body {
+		why = WhyBodyGone
+	}
+	q.replace(i, BodyFailed, rev, why)
+}
+
+// repair takes one place among the members that are being repaired.
+func (q *pass) repair() bool {
+	if q.l.repairing >= q.s.Policy.MaxInFlight {
+		return false
+	}
+	q.l.repairing++
+	return true
+}
+
+// rollDown replaces stale members that have served and are down: they cost
+// nothing, but few at a time, since many may come back by themselves.
+func (q *pass) rollDown() {
+	n := q.s.Policy.MaxInFlight - q.l.repairing
+	if q.gate != "" || q.s.WindowShut || n <= 0 {
+		return
+	}
+	for _, i := range q.first(n, q.isStaleDown) {
+		if rev := q.birth(&q.s.Members[i]); rev != "" && rev != q.s.Members[i].Runs && q.repair() {
+			q.replace(i, Drift, rev, WhyStaleDown)
+		}
+	}
+}
+
+func (q *pass) isStaleDown(m *Member) bool {
+	return m.Phase == Unready && m.Body && !m.live() && !m.Deleting && q.bearing(m) == stale &&
+		!m.Claimed && !m.Held && !m.busy() && !q.acted(m)
+}

@@ -1,0 +1,194 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+)
+
+// CheckInvariants checks a plan for the snapshot against the promises, and
+// returns all that it breaks, joined. It counts for itself and trusts nothing
+// that the plan says about itself. The promises speak of actions: nobody can
+// promise that a state stays legal when its limits are lowered.
+func CheckInvariants(s *Snapshot, p *Plan) error {
+	c := &checker{s: s, byIndex: map[int]*Member{}, acted: map[int]bool{}}
+	for i := range s.Members {
+		c.count(&s.Members[i])
+	}
+	for i := range p.Actions {
+		c.check(&p.Actions[i])
+	}
+	c.total()
+	return errors.Join(c.errs...)
+}
+
+// checker counts what is true before and after a plan.
+type checker struct {
+	s       *Snapshot
+	byIndex map[int]*Member
+	acted   map[int]bool
+	errs    []error
+
+	up, free, rolling, stay int
+	taken, down             int
+}
+
+func (c *checker) failf(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+func (c *checker) count(m *Member) {
+	c.byIndex[m.Index] = m
+	if m.InService() {
+		c.up++
+	}
+	if m.Free() {
+		c.free++
+	}
+	if m.Rolling() {
+		c.rolling++
+	}
+	if !m.leaving() && m.Phase != Quarantined {
+		c.stay++
+	}
+}
+
+func (c *checker) check(a *Action) {
+	if c.s.Unreadable != "" || c.s.WritesUnseen {
+		c.failf("rule 2: %s of %d although the world cannot be told", a.Kind, a.Index)
+	}
+	switch a.Kind {
+	case CreateSlot:
+		if c.byIndex[a.Index] != nil {
+			c.failf("rule 11: slot %d is made twice", a.Index)
+		}
+		c.byIndex[a.Index] = &Member{Index: a.Index, Phase: Pending}
+		c.birth(a, nil)
+		c.stay++
+		return
+	case Disrupt, Undo, Grant:
+	default:
+		return
+	}
+	m := c.byIndex[a.Index]
+	if m == nil {
+		c.failf("%s of slot %d, which does not exist", a.Kind, a.Index)
+		return
+	}
+	if c.acted[a.Index] {
+		c.failf("two actions on slot %d", a.Index)
+	}
+	c.acted[a.Index] = true
+	switch a.Kind {
+	case Disrupt:
+		c.disrupt(a, m)
+	case Undo:
+		if m.Phase == Terminating || !m.live() {
+			c.failf("rule 9: %d is taken back although it terminates or was not to go", a.Index)
+		}
+	case Grant:
+		c.birth(a, m)
+	}
+}
+
+func (c *checker) disrupt(a *Action, m *Member) {
+	gone := m.Phase == Failed && m.Gone
+	if m.Claimed && (!gone || !a.DropClaim) {
+		c.failf("rule 1: claimed member %d is disrupted", a.Index)
+	}
+	if m.Occupancy != Idle && m.served() && !gone {
+		c.failf("rule 1: member %d is disrupted although work may run on it", a.Index)
+	}
+	if m.Held && a.Disruption.Cause == Drift {
+		c.failf("rule 1: held member %d is disrupted for drift", a.Index)
+	}
+	if m.Phase == Quarantined || m.Deleting {
+		c.failf("member %d is not ours to disrupt", a.Index)
+	}
+	if a.Disruption.Incarnation != m.Incarnation {
+		c.failf("member %d: disruption of incarnation %d instead of %d", a.Index, a.Disruption.Incarnation, m.Incarnation)
+	}
+	if m.Rolling() && !a.Disruption.Rolling {
+		c.failf("rule 4: member %d forgets that it is rolling", a.Index)
+	}
+	if a.Disruption.Remove {
+		if !m.leaving() {
+			c.stay--
+		}
+	} else if a.Revision != "" {
+		c.birth(a, m)
+	}
+	if a.Disruption.Cause != Drift {
+		return
+	}
+	c.drift(a, m)
+}
+
+func (c *checker) drift(a *Action, m *Member) {
+	p := &c.s.Policy
+	if p.Manual && m.served() {
+		c.failf("member %d is disrupted for drift although the policy is Manual", a.Index)
+	}
+	if p.Paused || p.Zero {
+		c.failf("member %d is disrupted for drift although the rollout is paused", a.Index)
+	}
+	if m.Runs == a.Revision && !a.Disruption.Remove {
+		c.failf("member %d is disrupted for drift towards what it runs", a.Index)
+	}
+	if !m.InService() {
+		if m.served() {
+			c.down++
+		}
+		return
+	}
+	c.taken++
+	c.up--
+	c.free--
+	c.rolling++
+	if m.Runs == c.s.Target.ID {
+		c.failf("member %d is on the target, and taken for drift", a.Index)
+	}
+	if c.s.WindowShut {
+		c.failf("member %d is taken outside the windows", a.Index)
+	}
+	if c.s.Target.Halted && c.s.Target.ID != c.s.Current.ID {
+		c.failf("rule 5: member %d is taken although the rollout is halted", a.Index)
+	}
+}
+
+// birth checks rule 5 for a slot's grant: a revision that has failed spreads no
+// further.
+func (c *checker) birth(a *Action, m *Member) {
+	t := &c.s.Target
+	if a.Revision != t.ID || c.s.Current.ID == "" || c.s.Current.ID == t.ID {
+		return
+	}
+	if t.Halted {
+		c.failf("rule 5: slot %d gets the halted target", a.Index)
+	}
+	_ = m
+}
+
+// total checks what only the whole plan shows.
+func (c *checker) total() {
+	p := &c.s.Policy
+	if c.taken > 0 {
+		if room := c.up - (p.Desired - p.MaxUnavailable); room < 0 {
+			c.failf("rule 4: %d members are taken, which leaves room %d", c.taken, room)
+		}
+		if p.HasFloor && c.free < p.MinAvailable {
+			c.failf("rule 4: %d members are taken, which leaves %d free, below the floor of %d", c.taken, c.free, p.MinAvailable)
+		}
+		if c.rolling > p.MaxInFlight {
+			c.failf("rule 4: %d members are taken, which leaves %d rolling", c.taken, c.rolling)
+		}
+		if c.s.Budgeted && c.taken > c.s.BudgetRoom {
+			c.failf("rule 4: %d members are taken with room for %d in the budgets", c.taken, c.s.BudgetRoom)
+		}
+		if c.stay < p.Desired {
+			c.failf("rule 6: members are taken while %d slots stay of %d", c.stay, p.Desired)
+		}
+	}
+	if c.down > p.MaxInFlight {
+		c.failf("rule 3: %d members that served and are down are condemned at once", c.down)
+	}
+}

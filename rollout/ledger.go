@@ -1,0 +1,216 @@
+package rollout
+
+import "time"
+
+// bearing is how a member stands to the target.
+type bearing uint8
+
+const (
+	bodiless bearing = iota
+	updated
+	stale
+	unsure // of unknown revision, and adopted as it is
+)
+
+// ledger is the sum of a pool. Everything that is decided in a pass is
+// entered at once, so that the next decision counts it.
+type ledger struct {
+	// slots are those that stay: neither leaving nor quarantined.
+	slots int
+	// up are the members in service, free those of them that can be claimed.
+	up, free int
+	// rolling and repairing as Member says.
+	rolling, repairing int
+	// off are the slots that are not bound for the target.
+	off int
+	// work are the stale members in service that could be taken, but for the
+	// partition and the pool's own limits.
+	work int
+	// unborn are slots owed a body, leaving those on their way out.
+	unborn, leaving int
+	// noRoom are births refused for lack of capacity.
+	noRoom int
+	// proven are the members of the target that have recovered; provenBorn is
+	// the latest birth among them.
+	proven     int
+	provenBorn time.Time
+	// ordered: somebody has given members a cost.
+	ordered bool
+	// oldest is when the member that is on its way for longest set out, latest
+	// when a member last came into service.
+	oldest, latest time.Time
+}
+
+// read enters every member, and notes those that are not simply in service.
+func (q *pass) read() {
+	for i := range q.s.Members {
+		m := &q.s.Members[i]
+		q.enter(m)
+		if m.Disruption.Cause != NoCause || !m.healthy() || m.Deleting || m.Runs == "" {
+			q.odd = append(q.odd, i)
+		}
+	}
+	c := &q.plan.Counts
+	c.InService, c.Free, c.Rolling = q.l.up, q.l.free, q.l.rolling
+}
+
+// enter adds one member to the ledger and the counts.
+func (q *pass) enter(m *Member) {
+	c, l := &q.plan.Counts, &q.l
+	c.Members++
+	up, free := m.InService(), m.Free()
+	b := q.bearing(m)
+	switch b {
+	case updated:
+		c.Updated++
+	case stale:
+		c.Stale++
+	case unsure:
+		c.Unknown++
+	}
+	if m.Claimed {
+		c.Claimed++
+	}
+	if up {
+		l.up++
+		if m.ServedSince.After(l.latest) {
+			l.latest = m.ServedSince
+		}
+		q.prove(m, b)
+	}
+	if free {
+		l.free++
+		if b == stale && m.Occupancy == Idle && !m.Held {
+			l.work++
+		}
+	}
+	if m.Cost != 0 {
+		l.ordered = true
+	}
+	if m.Rolling() {
+		l.rolling++
+	}
+	if m.Phase == Quarantined {
+		c.Quarantined++
+		return
+	}
+	if m.leaving() {
+		l.leaving++
+		return
+	}
+	l.slots++
+	if q.off(m) {
+		l.off++
+	}
+	if !up {
+		q.enterDown(m)
+	}
+}
+
+// enterDown adds what only members out of service have.
+func (q *pass) enterDown(m *Member) {
+	c, l := &q.plan.Counts, &q.l
+	switch m.Phase {
+	case Pending, Provisioning, Preparing:
+		c.Provisioning++
+	case Failed:
+		c.Failed++
+	}
+	if m.NoRoom {
+		l.noRoom++
+	}
+	if m.Repairing() {
+		c.Repairing++
+		if m.Phase != Terminating || q.now.Sub(m.Disruption.Since) < q.s.Policy.ProgressDeadline {
+			l.repairing++
+		}
+	}
+	if m.unborn() {
+		l.unborn++
+	}
+	if since, on := m.underway(); on && (l.oldest.IsZero() || since.Before(l.oldest)) {
+		l.oldest = since
+	}
+}
+
+// underway tells since when the member is on its way into service.
+func (m *Member) underway() (time.Time, bool) {
+	switch {
+	case m.Rolling() || m.Repairing():
+		return m.Disruption.Since, true
+	case m.Phase == Pending || m.Phase == Provisioning || m.Phase == Preparing || m.Phase == Failed:
+		return m.BornAt, true
+	}
+	return time.Time{}, false
+}
+
+// prove counts a member of the target that has recovered, or asks to be woken
+// when it will have.
+func (q *pass) prove(m *Member, b bearing) {
+	if b != updated {
+		return
+	}
+	if at := m.ServedSince.Add(q.s.Policy.RecoverAfter()); q.now.Before(at) {
+		q.unproven = earliest(q.unproven, at)
+		return
+	}
+	q.l.proven++
+	if m.BornAt.After(q.l.provenBorn) {
+		q.l.provenBorn = m.BornAt
+	}
+}
+
+// bearing tells how the member stands to the target.
+func (q *pass) bearing(m *Member) bearing {
+	switch {
+	case !m.Body:
+		return bodiless
+	case m.Runs == q.s.Target.ID:
+		return updated
+	case m.Runs != "" || q.s.Policy.ReplaceUnknown:
+		return stale
+	case m.Wants != "" && m.Wants != q.s.Target.ID:
+		return stale
+	default:
+		return unsure
+	}
+}
+
+// off tells whether the slot is bound for another revision than the target.
+func (q *pass) off(m *Member) bool {
+	if m.unborn() {
+		return m.Wants != "" && m.Wants != q.s.Target.ID
+	}
+	return m.Runs != q.s.Target.ID
+}
+
+// room is how many more members in service the budget allows to take.
+func (q *pass) room() int {
+	return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable)
+}
+
+// floorRoom is how many more free members may be taken down to the floor.
+func (q *pass) floorRoom() int {
+	if !q.s.Policy.HasFloor {
+		return q.l.free
+	}
+	return q.l.free - q.s.Policy.MinAvailable
+}
+
+// excess is how many slots there are above the desired number.
+func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
+
+func (q *pass) desired() int {
+	if q.s.Deleting {
+		return 0
+	}
+	return q.s.Policy.Desired
+}
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,172 @@
+package rollout
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+var revisions = []Revision{"A", "B", "C", ""}
+
+// snapshots draws any snapshot that the world can come to.
+func snapshots(t *rapid.T) *Snapshot {
+	n := rapid.IntRange(0, 12).Draw(t, "members")
+	s := &Snapshot{
+		Policy:       policies(t),
+		Target:       Record{ID: rapid.SampledFrom(revisions[:2]).Draw(t, "target")},
+		Current:      Record{ID: "A"},
+		WritesUnseen: rapid.IntRange(0, 19).Draw(t, "unseen") == 0,
+		WindowShut:   rapid.IntRange(0, 9).Draw(t, "shut") == 0,
+		Deleting:     rapid.IntRange(0, 19).Draw(t, "deleting") == 0,
+		Budgeted:     rapid.IntRange(0, 4).Draw(t, "budgeted") == 0,
+		BudgetRoom:   rapid.IntRange(0, 3).Draw(t, "budgetRoom"),
+	}
+	if rapid.IntRange(0, 19).Draw(t, "unreadable") == 0 {
+		s.Unreadable = SourcesUnresolved
+	}
+	index := 0
+	for range n {
+		s.Members = append(s.Members, anyMember(t, index))
+		index += rapid.IntRange(1, 2).Draw(t, "step")
+	}
+	for _, m := range s.Members {
+		if rapid.IntRange(0, 5).Draw(t, "failed before") == 0 {
+			s.Target.Failed++
+			s.Target.Failures = append(s.Target.Failures, Failure{
+				ID: m.ID, Index: m.Index, Incarnation: max(0, m.Incarnation-1), Count: 1, At: at(t),
+			})
+		}
+	}
+	s.Target.Halted = s.Target.Failed >= s.Policy.FailureLimit && s.Target.ID != s.Current.ID
+	return s
+}
+
+func policies(t *rapid.T) Policy {
+	number := func(name string) int { return rapid.IntRange(0, 4).Draw(t, name) }
+	p := Policy{
+		Desired: rapid.IntRange(0, 12).Draw(t, "desired"), MaxUnavailable: number("maxUnavailable"),
+		MaxSurge: number("maxSurge"), MinAvailable: number("minAvailable"), HasFloor: rapid.Bool().Draw(t, "floor"),
+		MaxInFlight: 1 + number("maxInFlight"), FailureLimit: 1 + number("failureLimit"),
+		Manual: rapid.IntRange(0, 9).Draw(t, "manual") == 0, Paused: rapid.IntRange(0, 9).Draw(t, "paused") == 0,
+		Order: Order(rapid.IntRange(0, 1).Draw(t, "order")), ReplaceUnknown: rapid.Bool().Draw(t, "replaceUnknown"),
+		ProgressDeadline: 10 * time.Minute,
+	}
+	if rapid.IntRange(0, 4).Draw(t, "partitioned") == 0 {
+		p.Partition = number("partition")
+	}
+	return p
+}
+
+func at(t *rapid.T) time.Time {
+	return epoch.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "at")) * time.Second)
+}
+
+// anyMember draws a slot in a state that Step can bring about.
+func anyMember(t *rapid.T, index int) Member {
+	m := Member{
+		Index: index, ID: string(rune('a' + index)), Wants: rapid.SampledFrom(revisions).Draw(t, "wants"),
+		Incarnation: 2, BornAt: at(t), PhaseSince: at(t), Cost: rapid.IntRange(0, 2).Draw(t, "cost"),
+		Held: rapid.IntRange(0, 9).Draw(t, "held") == 0, Cordoned: rapid.IntRange(0, 19).Draw(t, "cordoned") == 0,
+		Deleting: rapid.IntRange(0, 19).Draw(t, "deleting slot") == 0,
+		Phase:    rapid.SampledFrom([]Phase{Available, Available, Available, InClaim, Pending, Provisioning, Preparing, Unready, Draining, Terminating, Failed}).Draw(t, "phase"),
+	}
+	m.Body = m.Phase != Pending
+	m.Runs = rapid.SampledFrom(revisions).Draw(t, "runs")
+	switch m.Phase {
+	case Available, InClaim, Unready:
+		m.ServedSince = at(t)
+	case Draining, Terminating, Failed:
+		if rapid.Bool().Draw(t, "served") {
+			m.ServedSince = at(t)
+		}
+	case Pending:
+		m.NoRoom = rapid.IntRange(0, 3).Draw(t, "noRoom") == 0
+	}
+	if m.Phase == Failed {
+		m.FailedEarly, m.Gone = rapid.Bool().Draw(t, "early"), rapid.Bool().Draw(t, "gone")
+		m.Body = !m.Gone || rapid.Bool().Draw(t, "exited")
+	}
+	if m.served() {
+		m.Occupancy = rapid.SampledFrom([]Occupancy{Idle, Idle, Idle, Busy, OccupancyUnsure}).Draw(t, "occupancy")
+		m.Claimed = m.Phase == InClaim || (m.Phase == Unready || m.Phase == Failed) && rapid.Bool().Draw(t, "claimed")
+	}
+	if !m.Claimed && (m.Phase == Draining || m.Phase == Terminating || rapid.IntRange(0, 5).Draw(t, "disrupted") == 0) {
+		m.Disruption = Disruption{
+			Cause: Cause(rapid.IntRange(int(Drift), int(Requested)).Draw(t, "cause")), Remove: rapid.IntRange(0, 2).Draw(t, "remove") == 0,
+			Rolling: rapid.Bool().Draw(t, "rolling"), Incarnation: 1, Since: at(t),
+		}
+		if m.Phase != Available && m.Phase != Provisioning || rapid.Bool().Draw(t, "live") {
+			m.Disruption.Incarnation = m.Incarnation
+		}
+	}
+	return m
+}
+
+// TestNew_promises: no rule is broken by what is planned for any snapshot.
+func TestNew_promises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		if err := CheckInvariants(s, p); err != nil {
+			t.Fatalf("%v\nsnapshot: %s\nactions: %s", err, dump(s), dump(p.Actions))
+		}
+	})
+}
+
+// TestNew_pure: equal input gives an equal plan, byte for byte, and the input
+// is left alone.
+func TestNew_pure(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		before := dump(s)
+		one, two := New(s, epoch.Add(2*time.Minute)), New(s, epoch.Add(2*time.Minute))
+		if diff := cmp.Diff(one, two, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
+			t.Fatalf("two plans for one snapshot differ:\n%s", diff)
+		}
+		if after := dump(s); after != before {
+			t.Fatalf("the snapshot was changed:\n%s", cmp.Diff(before, after))
+		}
+	})
+}
+
+// TestNew_verdicts: each stale member has exactly one blocker, and the tallies
+// are their sums.
+func TestNew_verdicts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		sum := map[Reason]int{}
+		for i := range s.Members {
+			m := &s.Members[i]
+			r := p.Verdict(m)
+			if r != "" {
+				sum[r]++
+			}
+			if p.Explain(m) == "" {
+				t.Fatalf("member %d is not explained", m.Index)
+			}
+		}
+		total := 0
+		for _, b := range p.Blockers {
+			if sum[b.Reason] != b.Count {
+				t.Fatalf("%s: tally %d, sum of verdicts %d", b.Reason, b.Count, sum[b.Reason])
+			}
+			total += b.Count
+		}
+		if total != p.Counts.Stale {
+			t.Fatalf("%d members are stale, %d have a blocker: %s", p.Counts.Stale, total, dump(p.Blockers))
+		}
+	})
+}
+
+func dump(v any) string {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

@@ -1,0 +1,211 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// reasons that a member can have, by rank: the order in which they are looked
+// for.
+var reasons = [...]Reason{
+	"", WritesUnseen, Unreachable, SourcesUnresolved, ManualPolicy, HaltedTarget, FailedReplacement,
+	PausedRollout, FloorUnreachable, PoolResizing, RevisionNotReproducible,
+	Claimed, BusyMember, OccupancyUnknown, HeldMember, Partitioned,
+	OutsideWindow, BudgetFull, NoSurgeCapacity, UnavailableLimit, FloorReached, InFlightLimit, Backoff,
+	RollingMember, Next,
+}
+
+func rank(r Reason) int { return slices.Index(reasons[:], r) }
+
+// verdicts are the ranks that a pass comes to again and again.
+type verdicts struct {
+	gate, limit, rolling, claimed, busy, unsure, held, partitioned int
+}
+
+func (q *pass) verdicts() verdicts {
+	return verdicts{
+		gate: rank(q.gate), limit: rank(q.limit()), rolling: rank(RollingMember), claimed: rank(Claimed),
+		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), partitioned: rank(Partitioned),
+	}
+}
+
+// verdict is the rank of what keeps the member from being updated.
+func (q *pass) verdict(m *Member, v *verdicts) int {
+	if q.bearing(m) != stale {
+		return 0
+	}
+	switch {
+	case m.live() && !m.Claimed:
+		return v.rolling
+	case v.gate != 0:
+		return v.gate
+	case m.Claimed:
+		return v.claimed
+	case m.Occupancy == Busy && m.served():
+		return v.busy
+	case m.busy():
+		return v.unsure
+	case m.Held:
+		return v.held
+	case q.s.Policy.Partition > 0 && q.allowed == 0:
+		return v.partitioned
+	case q.bound != nil && q.before(q.bound, m):
+		return v.partitioned
+	case len(q.done) > 0 && q.acted(m):
+		return v.rolling
+	default:
+		return v.limit
+	}
+}
+
+// Verdict is what keeps the member of the snapshot from being updated: the one
+// thing that a person would have to remove first. Empty means that it is on
+// the target, or has no body.
+func (p *Plan) Verdict(m *Member) Reason {
+	return reasons[p.pass.verdict(m, &p.pass.v)]
+}
+
+// tally counts the verdicts.
+func (q *pass) tally() {
+	q.v = q.verdicts()
+	var count, example [len(reasons)]int
+	for i := range q.s.Members {
+		m := &q.s.Members[i]
+		r := q.verdict(m, &q.v)
+		if count[r] == 0 {
+			example[r] = m.Index
+		}
+		count[r]++
+	}
+	for r := 1; r < len(reasons); r++ {
+		if count[r] > 0 {
+			q.plan.Blockers = append(q.plan.Blockers, Tally{Reason: reasons[r], Count: count[r], Example: example[r]})
+		}
+	}
+	slices.SortStableFunc(q.plan.Blockers, func(a, b Tally) int { return cmp.Compare(b.Count, a.Count) })
+}
+
+// report fills in what the plan says about itself.
+func (q *pass) report() {
+	c := &q.plan.Counts
+	q.tally()
+	c.Surge = max(0, c.Members-c.Quarantined-q.desired())
+	q.plan.Updated = q.updatedCondition()
+	q.plan.Next = q.sentence()
+	q.kstatus()
+}
+
+// blocked is how many members the reason keeps, and the first of them.
+func (q *pass) blocked(r Reason) (n, example int) {
+	for _, t := range q.plan.Blockers {
+		if t.Reason == r {
+			return t.Count, t.Example
+		}
+	}
+	return 0, 0
+}
+
+// moving tells whether something is on its way to the target.
+func (q *pass) moving() bool {
+	if q.plan.Counts.Rolling > 0 || q.plan.Counts.Repairing > 0 {
+		return true
+	}
+	for i := range q.plan.Actions {
+		switch a := &q.plan.Actions[i]; a.Kind {
+		case Disrupt, CreateSlot:
+			return true
+		}
+	}
+	for _, i := range q.odd {
+		if m := &q.s.Members[i]; !m.leaving() && !m.served() && !m.NoRoom && m.Phase != Quarantined {
+			return true
+		}
+	}
+	return false
+}
+
+// updatedCondition says whether every member is on the target and, if not, why.
+func (q *pass) updatedCondition() Condition {
+	c, p := &q.plan.Counts, &q.s.Policy
+	switch {
+	case q.s.Unreadable == Unreachable:
+		return Condition{Unknown, string(Unreachable), "the pool's members cannot be read; nothing is done until they can"}
+	case q.s.Unreadable != "":
+		return Condition{Unknown, string(q.s.Unreadable), "what decides a body cannot be read; the last known revision is kept"}
+	case q.s.RolledBack != "":
+		return Condition{False, "RolledBack", fmt.Sprintf("revision %s failed; the pool went back to %s until the template changes", q.s.RolledBack, q.target.ID)}
+	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
+		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every member is on revision %s", q.target.ID)}
+	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
+		return Condition{Unknown, "RevisionUnknown", fmt.Sprintf("nobody can tell what %s run", members(c.Unknown))}
+	case q.halted:
+		return Condition{False, "UpdateHalted", q.haltSentence()}
+	case p.Manual:
+		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
+	case p.Partition > 0 && q.l.off <= p.Partition && c.Rolling == 0 && !q.failing:
+		return Condition{True, "PartitionReached", fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.l.off), q.target.ID)}
+	case q.gate == PausedRollout:
+		return Condition{False, "UpdatePaused", q.pauseSentence()}
+	case q.moving():
+		return Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
+	}
+	return q.standstill()
+}
+
+// standstill says why a rollout that is wanted does not move.
+func (q *pass) standstill() Condition {
+	for _, r := range []Reason{OutsideWindow, BudgetFull} {
+		if n, i := q.blocked(r); n > 0 {
+			return Condition{False, "UpdateDeferred", fmt.Sprintf("%s: member %d and %d more", sentences[r], i, n-1)}
+		}
+	}
+	if len(q.plan.Blockers) == 0 {
+		return Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
+	}
+	t := q.plan.Blockers[0]
+	return Condition{False, "UpdateBlocked", fmt.Sprintf("%s: member %d%s", q.because(t.Reason), t.Example, more(t.Count-1))}
+}
+
+// kstatus fills in the conditions that other tools read.
+func (q *pass) kstatus() {
+	c, p := &q.plan.Counts, &q.s.Policy
+	d := q.desired()
+	q.plan.Available = Condition{True, "EnoughInService", "no more than maxUnavailable members are out of service"}
+	if c.InService < d-p.MaxUnavailable {
+		q.plan.Available = Condition{False, "TooFewInService", "more than maxUnavailable members are out of service"}
+	}
+	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
+	if c.InService < d {
+		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
+	}
+	q.plan.Reconciling = Condition{False, "Settled", "nothing is on its way"}
+	if q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d || q.moving() {
+		q.plan.Reconciling = Condition{True, "Progressing", "bodies are on their way in or out"}
+	}
+	q.plan.Stalled = q.stalled()
+}
+
+// stalled tells whether members are on their way and none has arrived for the
+// progress deadline. The clock stands still while nothing is on its way: then
+// something else keeps the rollout, and says so.
+func (q *pass) stalled() Condition {
+	switch {
+	case q.halted:
+		return Condition{True, "UpdateHalted", q.haltSentence()}
+	case q.gate == FloorUnreachable:
+		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
+	case q.l.oldest.IsZero():
+		return Condition{False, "NotStalled", "members come into service in time"}
+	}
+	since := q.l.oldest
+	if q.l.latest.After(since) {
+		since = q.l.latest
+	}
+	at := since.Add(q.s.Policy.ProgressDeadline)
+	if q.now.Before(at) {
+		q.wake(at)
+		return Condition{False, "NotStalled", "members come into service in time"}
+	}
+	return Condition{True, "ProgressDeadlineExceeded", "members are on their way, and none has come into service for progressDeadline"}
+}

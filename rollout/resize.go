@@ -1,0 +1,169 @@
+package rollout
+
+// resize makes the slots that the size asks for, or names those that are too
+// many.
+func (q *pass) resize() {
+	if q.l.slots < q.desired() {
+		q.refill()
+	} else if n := q.excess() - q.surgeAllowed(); n > 0 {
+		q.shrink(n)
+	}
+}
+
+// refill takes back slots that only drain, then makes new ones.
+func (q *pass) refill() {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if q.l.slots >= q.desired() {
+			return
+		}
+		if m.drains() && m.Disruption.Cause == ScaleDown && !q.done[i] {
+			q.undo(i, WhyNeededAgain)
+		}
+	}
+	q.resizing = q.l.slots < q.desired()
+	if !q.mayFill() {
+		return
+	}
+	for q.l.slots < q.desired() {
+		if !q.create(WhyFill) {
+			return
+		}
+	}
+}
+
+// mayFill tells whether new slots may be made. While bodies of the only
+// revision there is fail, they back off together.
+func (q *pass) mayFill() bool {
+	t := &q.target
+	if q.current.ID != t.ID || len(t.Failures) == 0 {
+		return true
+	}
+	last := t.Failures[0].At
+	for _, f := range t.Failures {
+		if f.At.After(last) {
+			last = f.At
+		}
+	}
+	at := last.Add(BackoffAfter(len(t.Failures)))
+	if !q.now.Before(at) {
+		return true
+	}
+	q.wake(at)
+	return false
+}
+
+// create makes one slot at the lowest free index.
+func (q *pass) create(why Why) bool {
+	m := Member{Index: q.freeIndex()}
+	rev := q.birth(&m)
+	if rev == "" || why == WhySurge && rev != q.target.ID {
+		return false
+	}
+	q.next = m.Index + 1
+	q.l.slots++
+	q.l.unborn++
+	if rev != q.target.ID {
+		q.l.off++
+	}
+	q.plan.Actions = append(q.plan.Actions, Action{
+		Kind: CreateSlot, Index: m.Index, Revision: rev, Surge: why == WhySurge, Why: why,
+	})
+	return true
+}
+
+// freeIndex is the lowest index from next on that no slot has.
+func (q *pass) freeIndex() int {
+	i := q.position(q.next)
+	for i < len(q.s.Members) && q.s.Members[i].Index == q.next {
+		i++
+		q.next++
+	}
+	return q.next
+}
+
+// shrink names n slots for removal: down, then stale, then by highest index.
+// What is claimed, busy or held stays.
+func (q *pass) shrink(n int) {
+	why := WhyExcess
+	if q.s.Deleting {
+		why = WhyPoolDeleted
+	}
+	for _, i := range q.least(n, q.removable, q.goesBefore) {
+		q.remove(i, ScaleDown, why)
+		q.resizing = true
+	}
+}
+
+func (q *pass) removable(m *Member) bool {
+	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() || m.Held || q.acted(m) {
+		return false
+	}
+	return !q.failing || m.Index != q.probation
+}
+
+// goesBefore is the order in which slots are removed.
+func (q *pass) goesBefore(a, b *Member) bool {
+	if x, y := a.InService(), b.InService(); x != y {
+		return !x
+	}
+	if x, y := q.off(a), q.off(b); x != y {
+		return x
+	}
+	return a.Index > b.Index
+}
+
+// surgeAllowed is how many slots above the desired number may stay: no more
+// than there is work left that could be rolled now. A rollout that does not
+// go on keeps those that have served.
+func (q *pass) surgeAllowed() int {
+	p := &q.s.Policy
+	switch {
+	case q.s.Deleting || p.Desired == 0 || q.halted:
+		return 0
+	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
+		return q.settledSurge()
+	}
+	return min(p.MaxSurge, q.work())
+}
+
+// settledSurge is how many of the slots above the desired number are no loss
+// to keep: they have served, or are on probation.
+func (q *pass) settledSurge() int {
+	pending := 0
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if !m.leaving() && !m.served() && !m.Rolling() && (!q.failing || m.Index != q.probation) {
+			pending++
+		}
+	}
+	return max(0, min(q.s.Policy.MaxSurge, q.excess())-pending)
+}
+
+// work is how many stale members in service could be taken, but for the
+// pool's own limits.
+func (q *pass) work() int {
+	if q.s.WindowShut {
+		return 0
+	}
+	return max(0, min(q.l.work-q.taken, q.l.off-q.s.Policy.Partition))
+}
+
+// surge makes slots above the desired number, beside what may be unavailable.
+func (q *pass) surge() {
+	if q.gate != "" && q.gate != FailedReplacement || q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
+		return
+	}
+	n := min(q.s.Policy.MaxSurge, q.work()) - q.excess()
+	if q.failing {
+		n = min(n, 1)
+		if q.probation != anybody || q.paused() || q.s.Policy.Manual {
+			n = 0
+		}
+	}
+	for range n {
+		if !q.create(WhySurge) {
+			return
+		}
+	}
+}

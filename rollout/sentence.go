@@ -1,0 +1,117 @@
+package rollout
+
+import "fmt"
+
+// sentences say each reason to a person, with what would remove it.
+var sentences = map[Reason]string{
+	WritesUnseen:            "the reader has not seen its own last writes; it goes on as soon as it has",
+	Unreachable:             "the pool's members cannot be read; nothing is done until they can",
+	SourcesUnresolved:       "what decides a body cannot be read; the last known revision is kept until it can",
+	ManualPolicy:            "update.type is Manual; set it to RollingUpdate to replace stale members",
+	HaltedTarget:            "too many bodies of the target failed; correct the template or take it back",
+	FailedReplacement:       "a body of the target failed and none has recovered; one slot tries it again, nothing in service is taken",
+	PausedRollout:           "update.paused is set; unset it to go on",
+	PoolResizing:            "the pool's size is being brought about first",
+	RevisionNotReproducible: "what the revision was made from is gone, so that it cannot be built",
+	Claimed:                 "it is claimed, and waits until the claim is released",
+	BusyMember:              "work runs on it, and it waits until that is done",
+	OccupancyUnknown:        "nobody can tell whether work runs on it, which counts as busy",
+	HeldMember:              "it is held by annotation pawl.dev/hold",
+	Partitioned:             "update.partition keeps it off the target",
+	OutsideWindow:           "outside the windows in which a disruption may start",
+	BudgetFull:              "a shared budget has no room",
+	NoSurgeCapacity:         "there is no capacity for a surge body, and nothing else may be out of service",
+	UnavailableLimit:        "as many members are out of service as maxUnavailable allows",
+	FloorReached:            "no more than minAvailable members are free",
+	InFlightLimit:           "as many members roll as maxInFlight allows",
+	Backoff:                 "its last attempt failed, and the next one waits",
+	RollingMember:           "it is being replaced",
+	Next:                    "it is next",
+}
+
+// because says a reason to a person.
+func (q *pass) because(r Reason) string {
+	switch r {
+	case FloorUnreachable:
+		return fmt.Sprintf("update.%s collide: this policy can never take a member", q.floorUnreachable())
+	case PausedRollout:
+		return q.pauseSentence()
+	case HaltedTarget:
+		return q.haltSentence()
+	}
+	return sentences[r]
+}
+
+func (q *pass) pauseSentence() string {
+	if q.s.Policy.Zero && !q.s.Policy.Paused {
+		return "update.maxUnavailable and update.maxSurge are both 0, which pauses the rollout"
+	}
+	return sentences[PausedRollout]
+}
+
+func (q *pass) haltSentence() string {
+	return fmt.Sprintf("%d bodies of revision %s failed, which is update.failureLimit; members stay on %s until the template changes",
+		q.target.Failed, q.target.ID, q.current.ID)
+}
+
+// Explain says in one sentence why the member of the snapshot is not updated,
+// or that it is.
+func (p *Plan) Explain(m *Member) string {
+	q := p.pass
+	switch r := p.Verdict(m); {
+	case r != "":
+		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), q.target.ID, q.because(r))
+	case !m.Body:
+		return fmt.Sprintf("member %d has no body; the next one is to be of revision %s", m.Index, orUnknown(m.Wants))
+	case q.bearing(m) == unsure:
+		return fmt.Sprintf("nobody can tell what member %d runs; it is taken as it is until the template changes", m.Index)
+	default:
+		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, q.target.ID)
+	}
+}
+
+// sentence says what happens next in the pool, or who has to do what.
+func (q *pass) sentence() string {
+	u := q.plan.Updated
+	switch {
+	case u.Status == True:
+		return "nothing to do: " + u.Message
+	case u.Reason != "RollingUpdate":
+		return u.Message
+	}
+	for _, t := range q.plan.Blockers {
+		if t.Reason != RollingMember {
+			return fmt.Sprintf("%d of %d updated; of the others, member %d%s: %s",
+				q.plan.Counts.Updated, q.plan.Counts.Members, t.Example, more(t.Count-1), q.because(t.Reason))
+		}
+	}
+	return u.Message
+}
+
+func orUnknown(r Revision) Revision {
+	if r == "" {
+		return "unknown"
+	}
+	return r
+}
+
+func members(n int) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 member is"
+	}
+	return fmt.Sprintf("%d members are", n)
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}

@@ -1,0 +1,106 @@
+package rollout
+
+// takeBack withdraws the disruptions of members that only drain and are not to
+// go any more.
+func (q *pass) takeBack() {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if !m.drains() {
+			continue
+		}
+		if why := q.undoes(m); why != "" {
+			q.undo(i, why)
+		}
+	}
+}
+
+// drains tells whether the member is disrupted, and its end has not begun.
+func (m *Member) drains() bool {
+	return m.live() && !m.Deleting && m.Body && m.Phase != Terminating && m.Phase != Failed
+}
+
+// undo brings the member back as what it is.
+func (q *pass) undo(i int, why Why) {
+	m := &q.s.Members[i]
+	rev := m.Runs
+	if rev == "" && q.current.ID != q.target.ID {
+		rev = q.current.ID // stays stale, although nobody can tell what it runs
+	}
+	if m.leaving() {
+		q.l.leaving--
+		q.l.slots++
+	} else {
+		q.l.unborn--
+		if q.off(m) {
+			q.l.off--
+		}
+	}
+	if m.Runs != q.target.ID {
+		q.l.off++
+	}
+	q.act(i, Action{Kind: Undo, Revision: rev, Why: why})
+}
+
+// grant gives slots without a body what may be born in them now, if that is
+// something else than before, and adopts members of unknown revision.
+func (q *pass) grant() {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		switch {
+		case q.done[i] || m.Deleting || m.Phase == Quarantined:
+		case m.unborn():
+			if rev := q.birth(m); rev != m.Wants {
+				q.give(i, rev)
+			}
+		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown && !m.Claimed:
+			q.act(i, Action{Kind: Grant, Revision: q.target.ID, Why: WhyAdopt})
+		}
+	}
+}
+
+func (q *pass) give(i int, rev Revision) {
+	why := WhyRetarget
+	if rev == "" {
+		why = WhyNotBuildable
+	}
+	q.bind(&q.s.Members[i], rev)
+	q.act(i, Action{Kind: Grant, Revision: rev, Why: why})
+}
+
+// undoes is why the disruption is withdrawn; empty if it is not.
+func (q *pass) undoes(m *Member) Why {
+	switch m.Disruption.Cause {
+	case ScaleDown:
+		if m.busy() {
+			return WhyTurnedBusy
+		}
+		return ""
+	case Drift:
+	default:
+		return ""
+	}
+	switch {
+	case q.matches(m):
+		return WhyMatchesAgain
+	case m.busy():
+		return WhyTurnedBusy
+	case m.Held:
+		return WhyTurnedHeld
+	case !m.served():
+		return "" // what never served is no loss
+	case q.gate == ManualPolicy || q.gate == PausedRollout:
+		return WhyPaused
+	case q.halted || q.failing:
+		return WhyHalted
+	}
+	return ""
+}
+
+// matches tells whether what the draining member runs is wanted in its slot
+// again.
+func (q *pass) matches(m *Member) bool {
+	if m.Runs == q.target.ID {
+		return m.served() || !q.halted && !q.failing
+	}
+	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.s.Policy.Partition
+}
