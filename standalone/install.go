@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/pawl-dev/pawl/config"
+)
+
+const (
+	installTimeout = time.Minute
+	fieldManager   = "pawld"
+)
+
+// policyResources are the kinds of policies that an earlier pawld may have
+// left behind.
+var policyResources = []string{
+	"validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+}
+
+// installer puts Pawl's definitions and policies into an API server.
+type installer struct{ client dynamic.Interface }
+
+// install applies the definitions and policies, takes away policies of an
+// earlier pawld, and waits until all of it is in force.
+func install(ctx context.Context, c *rest.Config, sim bool) error {
+	client, err := dynamic.NewForConfig(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	i := installer{client}
+	definitions, err := config.CRDs()
+	if err != nil {
+		return err
+	}
+	policies, err := config.PawldPolicies(sim)
+	if err != nil {
+		return err
+	}
+	marker, err := newMarker(policies)
+	if err != nil {
+		return err
+	}
+	if err := i.apply(ctx, definitions); err != nil {
+		return err
+	}
+	// The marker goes last: see marker.
+	policies = append(policies, marker.policies()...)
+	if err := i.apply(ctx, policies); err != nil {
+		return err
+	}
+	if err := i.prune(ctx, policies); err != nil {
+		return err
+	}
+	if err := i.waitEstablished(ctx, definitions); err != nil {
+		return err
+	}
+	return i.waitInForce(ctx, marker)
+}
+
+func (i installer) apply(ctx context.Context, objects []unstructured.Unstructured) error {
+	for k := range objects {
+		o := &objects[k]
+		if _, err := i.resource(o).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// prune deletes policies that carry Pawl's label and are none of keep.
+func (i installer) prune(ctx context.Context, keep []unstructured.Unstructured) error {
+	wanted := map[string]bool{}
+	for _, o := range keep {
+		wanted[o.GetKind()+"/"+o.GetName()] = true
+	}
+	for _, r := range policyResources {
+		client := i.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: r})
+		list, err := client.List(ctx, metav1.ListOptions{LabelSelector: config.PartOf})
+		if err != nil {
+			return fmt.Errorf("list %s: %w", r, err)
+		}
+		for _, o := range list.Items {
+			if wanted[o.GetKind()+"/"+o.GetName()] {
+				continue
+			}
+			if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (i installer) resource(o *unstructured.Unstructured) dynamic.ResourceInterface {
+	r, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+	return i.client.Resource(r)
+}
+
+// waitEstablished waits until the API serves the definitions.
+func (i installer) waitEstablished(ctx context.Context, definitions []unstructured.Unstructured) error {
+	for k := range definitions {
+		d := &definitions[k]
+		var last error
+		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			var o *unstructured.Unstructured
+			if o, last = i.resource(d).Get(ctx, d.GetName(), metav1.GetOptions{}); last != nil {
+				return false, nil
+			}
+			conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+			for _, c := range conditions {
+				c, _ := c.(map[string]any)
+				if c["type"] == "Established" && c["status"] == "True" {
+					return true, nil
+				}
+			}
+			last = fmt.Errorf("conditions are %v", conditions)
+			return false, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the API of %s: %w (%w)", d.GetName(), err, last)
+		}
+	}
+	return nil
+}
+
+// waitInForce waits until the API server answers a dry run as the marker says.
+func (i installer) waitInForce(ctx context.Context, m marker) error {
+	claims := i.client.Resource(schema.GroupVersionResource{Group: "pawl.dev", Version: "v1alpha1", Resource: "claims"}).Namespace("default")
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, last = claims.Create(ctx, m.probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return last != nil && strings.Contains(last.Error(), m.answer()), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the admission policies: %w (%w)", err, last)
+	}
+	return nil
+}
+
+// marker shows that policies are in force. It is itself a policy, applied
+// after the others under a name of its own: an API server that obeys it has
+// seen, in the order of their writes, all the others. One mutates and one
+// validates, because the API server reads the two kinds apart.
+type marker struct{ digest string }
+
+func newMarker(policies []unstructured.Unstructured) (marker, error) {
+	data, err := json.Marshal(policies)
+	if err != nil {
+		return marker{}, fmt.Errorf("digest of policies: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return marker{hex.EncodeToString(sum[:5])}, nil
+}
+
+func (m marker) name() string { return "pawl-in-force-" + m.digest }
+
+// answer is how the refusal of the probe reads.
+func (m marker) answer() string { return "in force: " + m.digest + " " + m.digest }
+
+// probe is a Claim that is never stored.
+func (m marker) probe() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "pawl.dev/v1alpha1",
+		"kind":       "Claim",
+		"metadata":   map[string]any{"name": m.name()},
+		"spec":       map[string]any{"pool": "none"},
+	}}
+}
+
+func (m marker) policies() []unstructured.Unstructured {
+	onlyProbe := []any{map[string]any{"name": "probe", "expression": fmt.Sprintf("object.metadata.name == %q", m.name())}}
+	claims := map[string]any{"resourceRules": []any{map[string]any{
+		"apiGroups": []any{"pawl.dev"}, "apiVersions": []any{"*"}, "operations": []any{"CREATE"}, "resources": []any{"claims"},
+	}}}
+	return []unstructured.Unstructured{
+		m.object("MutatingAdmissionPolicy", map[string]any{
+			"failurePolicy":      "Fail",
+			"reinvocationPolicy": "Never",
+			"matchConstraints":   claims,
+			"matchConditions":    onlyProbe,
+			"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
+				"expression": fmt.Sprintf(`[JSONPatch{op: "add", path: "/spec/pool", value: %q}]`, m.digest),
+			}}},
+		}),
+		m.object("MutatingAdmissionPolicyBinding", map[string]any{"policyName": m.name()}),
+		m.object("ValidatingAdmissionPolicy", map[string]any{
+			"failurePolicy":    "Fail",
+			"matchConstraints": claims,
+			"matchConditions":  onlyProbe,
+			"validations": []any{map[string]any{
+				"expression":        "false",
+				"messageExpression": fmt.Sprintf(`"in force: %s " + object.spec.pool`, m.digest),
+			}},
+		}),
+		m.object("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": m.name(), "validationActions": []any{"Deny"}}),
+	}
+}
+
+func (m marker) object(kind string, spec map[string]any) unstructured.Unstructured {
+	return unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1",
+		"kind":       kind,
+		"metadata":   map[string]any{"name": m.name(), "labels": map[string]any{"app.kubernetes.io/part-of": "pawl"}},
+		"spec":       spec,
+	}}
+}
