@@ -10,7 +10,7 @@ import (
 // that the plan says about itself. The promises speak of actions: nobody can
 // promise that a state stays legal when its limits are lowered.
 func CheckInvariants(s *Snapshot, p *Plan) error {
-	c := &checker{s: s, byIndex: map[int]*Member{}, acted: map[int]bool{}}
+	c := &checker{s: s, target: s.Target, byIndex: map[int]*Member{}, acted: map[int]bool{}}
 	for i := range s.Members {
 		c.count(&s.Members[i])
 	}
@@ -29,7 +29,8 @@ type checker struct {
 	errs    []error
 
 	up, free, rolling, stay int
-	taken, down             int
+	taken, down, probation  int
+	target                  Record
 }
 
 func (c *checker) failf(format string, args ...any) {
@@ -57,16 +58,18 @@ func (c *checker) check(a *Action) {
 		c.failf("rule 2: %s of %d although the world cannot be told", a.Kind, a.Index)
 	}
 	switch a.Kind {
+	case RecordFailure, Recover, Halt, Stand:
+		if a.Record.ID == c.target.ID {
+			c.target = *a.Record
+		}
+		return
 	case CreateSlot:
 		if c.byIndex[a.Index] != nil {
 			c.failf("rule 11: slot %d is made twice", a.Index)
 		}
 		c.byIndex[a.Index] = &Member{Index: a.Index, Phase: Pending}
-		c.birth(a, nil)
+		c.birth(a)
 		c.stay++
-		return
-	case Disrupt, Undo, Grant:
-	default:
 		return
 	}
 	m := c.byIndex[a.Index]
@@ -85,8 +88,13 @@ func (c *checker) check(a *Action) {
 		if m.Phase == Terminating || !m.live() {
 			c.failf("rule 9: %d is taken back although it terminates or was not to go", a.Index)
 		}
+		if m.leaving() {
+			c.stay++
+		}
 	case Grant:
-		c.birth(a, m)
+		if m.unborn() {
+			c.birth(a)
+		}
 	}
 }
 
@@ -114,8 +122,8 @@ func (c *checker) disrupt(a *Action, m *Member) {
 		if !m.leaving() {
 			c.stay--
 		}
-	} else if a.Revision != "" {
-		c.birth(a, m)
+	} else {
+		c.birth(a)
 	}
 	if a.Disruption.Cause != Drift {
 		return
@@ -150,22 +158,26 @@ func (c *checker) drift(a *Action, m *Member) {
 	if c.s.WindowShut {
 		c.failf("member %d is taken outside the windows", a.Index)
 	}
-	if c.s.Target.Halted && c.s.Target.ID != c.s.Current.ID {
+	if c.target.Halted && c.target.ID != c.s.Current.ID {
 		c.failf("rule 5: member %d is taken although the rollout is halted", a.Index)
 	}
 }
 
 // birth checks rule 5 for a slot's grant: a revision that has failed spreads no
-// further.
-func (c *checker) birth(a *Action, m *Member) {
-	t := &c.s.Target
-	if a.Revision != t.ID || c.s.Current.ID == "" || c.s.Current.ID == t.ID {
+// further than to the one slot on probation.
+func (c *checker) birth(a *Action) {
+	if a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
 		return
 	}
-	if t.Halted {
+	if c.target.Halted {
 		c.failf("rule 5: slot %d gets the halted target", a.Index)
 	}
-	_ = m
+	if len(c.target.Failures) == 0 {
+		return
+	}
+	if c.probation++; c.probation > 1 {
+		c.failf("rule 5: slot %d gets the target, which has failed, and is not the only one", a.Index)
+	}
 }
 
 // total checks what only the whole plan shows.
