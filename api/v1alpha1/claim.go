@@ -18,6 +18,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`,priority=1
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.phase) || !(oldSelf.status.phase in ['Released', 'Expired', 'Failed']) || (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)",message="a claim that has ended does not come back"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.member) || (has(self.status) && has(self.status.member) && self.status.member == oldSelf.status.member)",message="status.member never changes"
 type Claim struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -70,9 +72,6 @@ const (
 )
 
 // ClaimStatus is what was given.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.phase) || !(oldSelf.phase in ['Released', 'Expired', 'Failed']) || (has(self.phase) && self.phase == oldSelf.phase)",message="a claim that has ended does not come back"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.member) || (has(self.member) && self.member == oldSelf.member)",message="member never changes"
 type ClaimStatus struct {
 	// observedGeneration is the generation last processed.
 	// +optional
@@ -92,9 +91,15 @@ type ClaimStatus struct {
 	Revision string `json:"revision,omitempty"`
 	// boundAt is when it was given.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	BoundAt *metav1.MicroTime `json:"boundAt,omitempty"`
 	// expiresAt is when the claim ends by itself. Absent: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ExpiresAt *metav1.MicroTime `json:"expiresAt,omitempty"`
 	// conditions: Bound.
 	// +optional

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=pawl
 // +kubebuilder:selectablefield:JSONPath=`.spec.pool`
+// +kubebuilder:selectablefield:JSONPath=`.spec.claim.uid`
 // +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.pool`
 // +kubebuilder:printcolumn:name="Index",type=integer,JSONPath=`.spec.index`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
@@ -28,9 +29,10 @@ import (
 // +kubebuilder:printcolumn:name="Wants",type=string,JSONPath=`.spec.revision`,priority=1
 // +kubebuilder:printcolumn:name="Incarnation",type=integer,JSONPath=`.status.incarnation`,priority=1
 // +kubebuilder:printcolumn:name="Disruption",type=string,JSONPath=`.spec.disruption.reason`,priority=1
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec.disruption) && has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || has(self.spec.disruption)",message="a disruption is not withdrawn once the body is terminating"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec.disruption) && has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.spec.disruption) && self.spec.disruption.incarnation >= oldSelf.spec.disruption.incarnation)",message="a disruption is not withdrawn once the body is terminating"
 // +kubebuilder:validation:XValidation:rule="!(has(self.spec.claim) && has(self.status) && has(self.status.phase) && self.status.phase == 'Terminating')",message="a claimed member never terminates"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || (has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Available' && (!has(oldSelf.spec.disruption) || oldSelf.spec.disruption.incarnation < oldSelf.status.incarnation))",message="only an Available, undisturbed member can be claimed"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || oldSelf.hasValue()",optionalOldSelf=true,message="a member is created unclaimed"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || (has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Available' && (!has(oldSelf.spec.disruption) || (has(oldSelf.status.incarnation) && oldSelf.spec.disruption.incarnation < oldSelf.status.incarnation)))",message="only an Available, undisturbed member can be claimed"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || !has(self.spec.cordoned) || !self.spec.cordoned",message="a cordoned member cannot be claimed"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.status) && has(self.status.phase) && (self.status.phase == 'Terminating' || (has(self.status.incarnation) && self.status.incarnation > (has(oldSelf.status.incarnation) ? oldSelf.status.incarnation : 0))))",message="Terminating ends only in a new incarnation"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.incarnation)) || (has(self.status) && has(self.status.incarnation) && self.status.incarnation >= oldSelf.status.incarnation)",message="status.incarnation never goes back"
@@ -52,6 +54,7 @@ type Member struct {
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool && self.index == oldSelf.index",message="pool and index are immutable"
 // +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(self.disruption))",message="a member never has both a claim and a disruption"
 // +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(oldSelf.claim)) || (self.claim.name == oldSelf.claim.name && self.claim.uid == oldSelf.claim.uid)",message="a claim is never swapped for another"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.claim) && has(self.disruption)) || self.disruption.reason != 'Drift'",message="a claimed member is not disrupted for drift, not even by the write that drops its claim"
 type MemberSpec struct {
 	// pool is the name of the Pool.
 	// +required
@@ -61,6 +64,7 @@ type MemberSpec struct {
 	// index is the slot's place, 0 or more, unique in its pool.
 	// +required
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Index int32 `json:"index"`
 	// revision is what this incarnation is, or, under a disruption and before
 	// the first body, is to be.
@@ -93,9 +97,15 @@ type MemberClaim struct {
 	Holder string `json:"holder,omitempty"`
 	// boundAt is when the member was given to the Claim.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	BoundAt *metav1.MicroTime `json:"boundAt,omitempty"`
 	// expiresAt is when the claim ends by itself. Absent: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ExpiresAt *metav1.MicroTime `json:"expiresAt,omitempty"`
 }
 
@@ -117,6 +127,9 @@ type Disruption struct {
 	Incarnation int64 `json:"incarnation"`
 	// since is when it was decided.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	Since *metav1.MicroTime `json:"since,omitempty"`
 	// rolling is true when a rollout took the member out of service and it has
 	// not been back since. A slot keeps it through failed replacements.
@@ -192,21 +205,40 @@ type MemberStatus struct {
 	Address string `json:"address,omitempty"`
 	// bornAt is when the body was created.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	BornAt *metav1.MicroTime `json:"bornAt,omitempty"`
 	// phaseSince is when the slot entered its phase.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	PhaseSince *metav1.MicroTime `json:"phaseSince,omitempty"`
-	// servedSince is when this incarnation first came into service. Absent: it
+	// servedSince is when this incarnation last came into service. Absent: it
 	// has never been.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ServedSince *metav1.MicroTime `json:"servedSince,omitempty"`
 	// nextAttemptAt is when a birth that was refused is tried again.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	NextAttemptAt *metav1.MicroTime `json:"nextAttemptAt,omitempty"`
 	// attempts counts the births of this incarnation that were refused for
 	// lack of room, for their backoff.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// exited is true when the body has ended by itself and does not come back.
+	// +optional
+	Exited bool `json:"exited,omitempty"`
+	// failedEarly is true when, in phase Failed, the body failed before it had
+	// recovered, so that it counts against its revision.
+	// +optional
+	FailedEarly bool `json:"failedEarly,omitempty"`
 	// message is what the body last said about itself: why it is not ready,
 	// its exit code, the error of its creation.
 	// +optional

@@ -11,6 +11,10 @@ const (
 	// LabelRevision is on every body: the revision that it was made from.
 	LabelRevision = "pawl.dev/revision"
 
+	// AnnotationRecord on a ControllerRevision is what happened to its bodies:
+	// failures, halts, and when the whole pool stood on it. JSON.
+	AnnotationRecord = "pawl.dev/record"
+
 	// AnnotationHold on a Member keeps it from being disrupted for drift. Its
 	// value is a JSON object {"reason": string, "until": RFC 3339 time}, both
 	// optional; any other value holds without an end.

@@ -40,6 +40,8 @@ type Pool struct {
 }
 
 // PoolSpec is what a pool should be.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.template.objects) || has(self.serviceAccountName)",message="template.objects needs serviceAccountName: the account with whose rights the objects are applied"
 type PoolSpec struct {
 	// replicas is the number of members, 0 to 100000. Absent means 1.
 	// +optional
@@ -138,6 +140,9 @@ type Template struct {
 
 // Process is a local process. Strings may hold ${…}: CEL expressions over
 // member, pool and ports (by name).
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.tcp) || (has(self.ports) && self.readiness.tcp.port in self.ports)",message="readiness.tcp.port must be one of ports"
+// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.http) || (has(self.ports) && self.readiness.http.port in self.ports)",message="readiness.http.port must be one of ports"
 type Process struct {
 	// command is the program, by absolute path or found in PATH.
 	// +required
@@ -324,29 +329,29 @@ type Update struct {
 	Method *UpdateMethod `json:"method,omitempty"`
 
 	// maxUnavailable is how many members may be out of service through the
-	// rollout: a number of 0 or more, or a percentage of replicas from 0% to
+	// rollout: a number from 0 to 100000, or a percentage of replicas from 0% to
 	// 100%, rounded down. Absent means 1. If both this and maxSurge come out 0
 	// and neither was written as 0, it is 1; if both are written as 0, nothing
 	// is rolled and the pool says that it is paused.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is how many slots above replicas may be made while there is
-	// drift that can be rolled: a number of 0 or more, or a percentage of
+	// drift that can be rolled: a number from 0 to 100000, or a percentage of
 	// replicas from 0% to 100%, rounded up. Absent means 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// minAvailable is the number of free members below which the rollout does
-	// not go: a number of 0 or more, or a percentage of replicas from 0% to
+	// not go: a number from 0 to 100000, or a percentage of replicas from 0% to
 	// 100%, rounded up. Absent means no such floor.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// maxInFlight is how many members may roll at once, 1 or more, whatever
@@ -354,6 +359,7 @@ type Update struct {
 	// maxSurge, at least 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
 	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
 
 	// paused stops everything new for drift: no disruption, no surge, and
@@ -366,6 +372,7 @@ type Update struct {
 	// Absent means 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
 	Partition *int32 `json:"partition,omitempty"`
 
 	// order is the order in which members are taken: LowestIndex, or
@@ -379,6 +386,7 @@ type Update struct {
 	// available. Absent means 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
 	// progressDeadline is how long no new member may come into service, while
@@ -389,11 +397,11 @@ type Update struct {
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 
 	// failureLimit is how many bodies of the target may fail before the
-	// rollout halts: a number of 1 or more, or a percentage of replicas from
+	// rollout halts: a number from 1 to 100000, or a percentage of replicas from
 	// 1% to 100%, rounded up. Absent means 3.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number of 1 or more, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 to 100000, or a percentage from 1% to 100%"
 	FailureLimit *intstr.IntOrString `json:"failureLimit,omitempty"`
 
 	// unknown says what becomes of members of which nobody can tell what they

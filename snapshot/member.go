@@ -1,0 +1,129 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Member reads one slot.
+func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
+	st := &m.Status
+	phase, _ := rollout.ParsePhase(string(st.Phase))
+	r := rollout.Member{
+		Index:       int(m.Spec.Index),
+		ID:          string(m.UID),
+		Wants:       rollout.Revision(m.Spec.Revision),
+		Runs:        rollout.Revision(st.Revision),
+		Phase:       phase,
+		Body:        st.BodyUID != "",
+		Gone:        phase == rollout.Failed && (st.BodyUID == "" || st.Exited),
+		Incarnation: st.Incarnation,
+		Claimed:     m.Spec.Claim != nil,
+		Cordoned:    value(m.Spec.Cordoned, false),
+		Held:        Held(m, now),
+		Cost:        Cost(m),
+		Deleting:    !m.DeletionTimestamp.IsZero(),
+		FailedEarly: st.FailedEarly,
+		NoRoom:      st.Attempts > 0,
+		Attempts:    int(st.Attempts),
+		NextAttempt: at(st.NextAttemptAt),
+		BornAt:      at(st.BornAt),
+		PhaseSince:  at(st.PhaseSince),
+		ServedSince: at(st.ServedSince),
+	}
+	if r.BornAt.IsZero() {
+		r.BornAt = m.CreationTimestamp.Time
+	}
+	if d := m.Spec.Disruption; d != nil {
+		cause, _ := rollout.ParseCause(string(d.Reason))
+		r.Disruption = rollout.Disruption{
+			Cause: cause, Remove: d.Action == v1alpha1.ActionRemove, Rolling: value(d.Rolling, false),
+			Incarnation: d.Incarnation, Since: at(d.Since),
+		}
+	}
+	return r
+}
+
+// SetStatus writes what a step of the slot's life came to into the status.
+// UID, address and message of the body are the caller's.
+func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
+	st.Phase = v1alpha1.Phase(r.Phase.String())
+	st.Revision = string(r.Runs)
+	st.Incarnation = r.Incarnation
+	st.Exited = r.Phase == rollout.Failed && r.Gone && r.Body
+	st.FailedEarly = r.FailedEarly
+	st.Attempts = int32(min(r.Attempts, 1<<20)) //nolint:gosec // bounded
+	st.NextAttemptAt = micro(r.NextAttempt)
+	st.BornAt = micro(r.BornAt)
+	st.PhaseSince = micro(r.PhaseSince)
+	st.ServedSince = micro(r.ServedSince)
+	if !r.Body {
+		st.BodyUID, st.Address = "", ""
+	}
+}
+
+// Disruption writes a decision of the engine.
+func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
+	out := &v1alpha1.Disruption{
+		Reason: v1alpha1.DisruptionReason(d.Cause.String()), Action: v1alpha1.ActionReplace,
+		Incarnation: d.Incarnation, Since: micro(d.Since),
+	}
+	if d.Remove {
+		out.Action = v1alpha1.ActionRemove
+	}
+	if d.Rolling {
+		out.Rolling = &d.Rolling
+	}
+	return out
+}
+
+// Hold is the value of the annotation pawl.dev/hold.
+type Hold struct {
+	Reason string     `json:"reason,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+}
+
+// Held tells whether the member is held now. A value that cannot be read
+// holds without an end.
+func Held(m *v1alpha1.Member, now time.Time) bool {
+	text, ok := m.Annotations[v1alpha1.AnnotationHold]
+	if !ok {
+		return false
+	}
+	var h Hold
+	if err := json.Unmarshal([]byte(text), &h); err != nil || h.Until == nil {
+		return true
+	}
+	return now.Before(*h.Until)
+}
+
+// Cost is the member's disruption cost; one that cannot be read is 0.
+func Cost(m *v1alpha1.Member) int {
+	n, err := strconv.Atoi(m.Annotations[v1alpha1.AnnotationDisruptionCost])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func at(t *metav1.MicroTime) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// micro is what the API stores of a time: microseconds, absent for zero.
+func micro(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
+	return &m
+}
