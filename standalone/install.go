@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,7 +20,13 @@ import (
 
 const (
 	installTimeout = time.Minute
+	installPoll    = 20 * time.Millisecond
 	fieldManager   = "pawld"
+)
+
+var (
+	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	claimResource     = schema.GroupVersionResource{Group: "pawl.dev", Version: "v1alpha1", Resource: "claims"}
 )
 
 // policyResources are the kinds of policies that an earlier pawld may have
@@ -72,7 +75,10 @@ func install(ctx context.Context, c *rest.Config, sim bool) error {
 	if err := i.waitEstablished(ctx, definitions); err != nil {
 		return err
 	}
-	return i.waitInForce(ctx, marker)
+	if err := i.waitMarker(ctx, marker); err != nil {
+		return err
+	}
+	return i.waitClaims(ctx)
 }
 
 func (i installer) apply(ctx context.Context, objects []unstructured.Unstructured) error {
@@ -119,7 +125,7 @@ func (i installer) waitEstablished(ctx context.Context, definitions []unstructur
 	for k := range definitions {
 		d := &definitions[k]
 		var last error
-		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
 			var o *unstructured.Unstructured
 			if o, last = i.resource(d).Get(ctx, d.GetName(), metav1.GetOptions{}); last != nil {
 				return false, nil
@@ -141,12 +147,12 @@ func (i installer) waitEstablished(ctx context.Context, definitions []unstructur
 	return nil
 }
 
-// waitInForce waits until the API server answers a dry run as the marker says.
-func (i installer) waitInForce(ctx context.Context, m marker) error {
-	claims := i.client.Resource(schema.GroupVersionResource{Group: "pawl.dev", Version: "v1alpha1", Resource: "claims"}).Namespace("default")
+// waitMarker waits until the API server refuses the marker's probe in the
+// marker's words.
+func (i installer) waitMarker(ctx context.Context, m marker) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		_, last = claims.Create(ctx, m.probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
+		_, last = i.client.Resource(namespaceResource).Create(ctx, m.probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return last != nil && strings.Contains(last.Error(), m.answer()), nil
 	})
 	if err != nil {
@@ -155,70 +161,23 @@ func (i installer) waitInForce(ctx context.Context, m marker) error {
 	return nil
 }
 
-// marker shows that policies are in force. It is itself a policy, applied
-// after the others under a name of its own: an API server that obeys it has
-// seen, in the order of their writes, all the others. One mutates and one
-// validates, because the API server reads the two kinds apart.
-type marker struct{ digest string }
-
-func newMarker(policies []unstructured.Unstructured) (marker, error) {
-	data, err := json.Marshal(policies)
-	if err != nil {
-		return marker{}, fmt.Errorf("digest of policies: %w", err)
-	}
-	sum := sha256.Sum256(data)
-	return marker{hex.EncodeToString(sum[:5])}, nil
-}
-
-func (m marker) name() string { return "pawl-in-force-" + m.digest }
-
-// answer is how the refusal of the probe reads.
-func (m marker) answer() string { return "in force: " + m.digest + " " + m.digest }
-
-// probe is a Claim that is never stored.
-func (m marker) probe() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
+// waitClaims waits until a Claim could be made: the policy that mutates them
+// needs their schema, which the API server publishes somewhat after the API.
+func (i installer) waitClaims(ctx context.Context) error {
+	claim := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "pawl.dev/v1alpha1",
 		"kind":       "Claim",
-		"metadata":   map[string]any{"name": m.name()},
+		"metadata":   map[string]any{"generateName": "probe-"},
 		"spec":       map[string]any{"pool": "none"},
 	}}
-}
-
-func (m marker) policies() []unstructured.Unstructured {
-	onlyProbe := []any{map[string]any{"name": "probe", "expression": fmt.Sprintf("object.metadata.name == %q", m.name())}}
-	claims := map[string]any{"resourceRules": []any{map[string]any{
-		"apiGroups": []any{"pawl.dev"}, "apiVersions": []any{"*"}, "operations": []any{"CREATE"}, "resources": []any{"claims"},
-	}}}
-	return []unstructured.Unstructured{
-		m.object("MutatingAdmissionPolicy", map[string]any{
-			"failurePolicy":      "Fail",
-			"reinvocationPolicy": "Never",
-			"matchConstraints":   claims,
-			"matchConditions":    onlyProbe,
-			"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
-				"expression": fmt.Sprintf(`[JSONPatch{op: "add", path: "/spec/pool", value: %q}]`, m.digest),
-			}}},
-		}),
-		m.object("MutatingAdmissionPolicyBinding", map[string]any{"policyName": m.name()}),
-		m.object("ValidatingAdmissionPolicy", map[string]any{
-			"failurePolicy":    "Fail",
-			"matchConstraints": claims,
-			"matchConditions":  onlyProbe,
-			"validations": []any{map[string]any{
-				"expression":        "false",
-				"messageExpression": fmt.Sprintf(`"in force: %s " + object.spec.pool`, m.digest),
-			}},
-		}),
-		m.object("ValidatingAdmissionPolicyBinding", map[string]any{"policyName": m.name(), "validationActions": []any{"Deny"}}),
+	var last error
+	err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
+		_, last = i.client.Resource(claimResource).Namespace(metav1.NamespaceDefault).
+			Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for claims to be accepted: %w (%w)", err, last)
 	}
-}
-
-func (m marker) object(kind string, spec map[string]any) unstructured.Unstructured {
-	return unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1",
-		"kind":       kind,
-		"metadata":   map[string]any{"name": m.name(), "labels": map[string]any{"app.kubernetes.io/part-of": "pawl"}},
-		"spec":       spec,
-	}}
+	return nil
 }

@@ -88,11 +88,11 @@ func Start(t testing.TB, options ...Option) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
 		if t.Failed() {
 			t.Logf("end of pawld's log:\n%s", s.tail())
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
 		}
 		if err := s.guard.end(); err != nil {
 			t.Error(err)

@@ -23,11 +23,10 @@ func Main(m *testing.M, options ...Option) int {
 	if errShared != nil {
 		return code
 	}
-	err := shared.Stop()
 	if code != 0 {
 		fmt.Fprintf(os.Stderr, "end of pawld's log:\n%s", shared.tail())
 	}
-	if err := errors.Join(err, shared.guard.end()); err != nil {
+	if err := errors.Join(shared.Stop(), shared.guard.end()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
