@@ -175,6 +175,10 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	if m.Phase == Failed {
 		return Transition{Member: m}
 	}
+	do := Nothing
+	if m.Phase == Draining {
+		do = UndrainBody
+	}
 	since := m.BornAt
 	if m.served() {
 		m = m.enter(Unready, now)
@@ -183,10 +187,10 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 		m = m.enter(Provisioning, now)
 	}
 	if wake := since.Add(l.BootTimeout); now.Before(wake) {
-		return Transition{Member: m, Wake: wake}
+		return Transition{Member: m, Do: do, Wake: wake}
 	}
 	m.FailedEarly = !m.recovered(l, now)
-	return Transition{Member: m.enter(Failed, now)}
+	return Transition{Member: m.enter(Failed, now), Do: do}
 }
 
 // enter records a phase and when it began.

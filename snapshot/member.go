@@ -92,15 +92,24 @@ type Hold struct {
 // Held tells whether the member is held now. A value that cannot be read
 // holds without an end.
 func Held(m *v1alpha1.Member, now time.Time) bool {
+	if _, ok := m.Annotations[v1alpha1.AnnotationHold]; !ok {
+		return false
+	}
+	end := HoldEnds(m)
+	return end.IsZero() || now.Before(end)
+}
+
+// HoldEnds is when the member's hold ends by itself; zero for never.
+func HoldEnds(m *v1alpha1.Member) time.Time {
 	text, ok := m.Annotations[v1alpha1.AnnotationHold]
 	if !ok {
-		return false
+		return time.Time{}
 	}
 	var h Hold
 	if err := json.Unmarshal([]byte(text), &h); err != nil || h.Until == nil {
-		return true
+		return time.Time{}
 	}
-	return now.Before(*h.Until)
+	return *h.Until
 }
 
 // Cost is the member's disruption cost; one that cannot be read is 0.

@@ -1,0 +1,151 @@
+// Package member is the controller of Members: it moves each slot through its
+// life, one step at a time, and has the body follow.
+package member
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/controller/fresh"
+)
+
+// FieldPool is the index of Members by the name of their pool.
+const FieldPool = "spec.pool"
+
+// resync is how often a member is looked at although nothing was heard of it.
+const resync = 10 * time.Minute
+
+// unseenRetry is how long the cache may take to show a write.
+const unseenRetry = 2 * time.Second
+
+// conflictRetry is how long a lost race waits, in case its winner is not seen.
+const conflictRetry = 100 * time.Millisecond
+
+// Reconciler moves members through their lives.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server; Reader reads
+	// from the API server itself.
+	Client client.Client
+	Reader client.Reader
+	// Kinds make bodies.
+	Kinds Kinds
+	// Now is the clock.
+	Now func() time.Time
+	// Changed tells of members whose body may have changed.
+	Changed <-chan event.GenericEvent
+
+	writes fresh.Writes
+}
+
+// Kinds are the kinds of bodies that are switched on; nil where one is not.
+type Kinds struct {
+	Objects, Process, Sim body.Kind
+}
+
+// of is the kind that a template asks for.
+func (k Kinds) of(t *v1alpha1.Template) (body.Kind, error) {
+	switch {
+	case t.Objects != nil && k.Objects != nil:
+		return k.Objects, nil
+	case t.Process != nil && k.Process != nil:
+		return k.Process, nil
+	case t.Sim != nil && k.Sim != nil:
+		return k.Sim, nil
+	}
+	return nil, fmt.Errorf("%w: this kind of template is not switched on here; only pawld runs process and sim", body.ErrRefused)
+}
+
+// SetupWithManager has the controller woken by members, by the end of the
+// bodies' own changes, and by edits of pools that concern living bodies.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("member").
+		For(&v1alpha1.Member{}).
+		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.membersOf)).
+		WatchesRawSource(source.Channel(r.Changed, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		Complete(r)
+}
+
+// membersOf are the pool's members whose step depends on its spec.
+func (r *Reconciler) membersOf(ctx context.Context, o client.Object) []reconcile.Request {
+	var list v1alpha1.MemberList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{FieldPool: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		switch m := &list.Items[i]; m.Status.Phase {
+		case v1alpha1.PhaseAvailable, v1alpha1.PhaseClaimed:
+		default:
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+		}
+	}
+	return requests
+}
+
+// Reconcile moves one member as far as it can go now.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var m v1alpha1.Member
+	if err := r.Client.Get(ctx, req.NamespacedName, &m); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.writes.Forget(req.NamespacedName, req.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("get Member: %w", err)
+	}
+	if unseen := r.writes.Unseen(req.NamespacedName, func(string) string { return m.ResourceVersion }); len(unseen) > 0 {
+		return r.refresh(ctx, req.NamespacedName)
+	}
+	s := &step{r: r, member: &m, now: r.Now()}
+	wake, err := s.run(ctx)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("member %s: %w", m.Name, err)
+	}
+	return reconcile.Result{RequeueAfter: s.until(wake)}, nil
+}
+
+// refresh waits for the cache to show this controller's last write. The watch
+// tells; where it does not, the object may be gone and made anew.
+func (r *Reconciler) refresh(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	var live v1alpha1.Member
+	if err := r.Reader.Get(ctx, key, &live); apierrors.IsNotFound(err) {
+		r.writes.Forget(key, key.Name)
+	}
+	return reconcile.Result{RequeueAfter: unseenRetry}, nil
+}
+
+// until is how long until the member is looked at again by itself.
+func (s *step) until(wake time.Time) time.Duration {
+	if wake.IsZero() {
+		return resync
+	}
+	return min(resync, max(wake.Sub(s.r.Now()), time.Millisecond))
+}
+
+// oneLine bounds what a body says about itself.
+func oneLine(text string) string {
+	const most = 1024
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most-3], "") + "..."
+	}
+	return text
+}

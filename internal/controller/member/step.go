@@ -1,0 +1,364 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
+)
+
+// step is one reconciliation of one member.
+type step struct {
+	r      *Reconciler
+	member *v1alpha1.Member
+	now    time.Time
+
+	pool      *v1alpha1.Pool
+	lifecycle rollout.Lifecycle
+	// kind and template are those of the body that is there, or was.
+	kind     body.Kind
+	template *v1alpha1.Template
+	seen     body.Observation
+	drained  bool
+}
+
+// maxSteps bounds the steps of one reconciliation; a life has fewer.
+const maxSteps = 12
+
+// run takes steps until nothing changes, and returns when time alone brings
+// the next one.
+func (s *step) run(ctx context.Context) (time.Time, error) {
+	if err := s.prepare(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if err := s.endHold(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if err := s.observe(ctx); err != nil {
+		return time.Time{}, err
+	}
+	var wake time.Time
+	for range maxSteps {
+		t := rollout.Step(snapshot.Member(s.member, s.now), s.sight(), s.lifecycle, s.now)
+		again, err := s.take(ctx, &t)
+		if err != nil {
+			return time.Time{}, err
+		}
+		wake = earliest(t.Wake, s.recheck(), snapshot.HoldEnds(s.member))
+		if !again {
+			return wake, nil
+		}
+	}
+	return wake, fmt.Errorf("more than %d steps at once: phase %s", maxSteps, s.member.Status.Phase)
+}
+
+// endHold removes a hold that has ended by itself: the admission policy that
+// keeps it knows no time.
+func (s *step) endHold(ctx context.Context) error {
+	if end := snapshot.HoldEnds(s.member); end.IsZero() || s.now.Before(end) {
+		return nil
+	}
+	delete(s.member.Annotations, v1alpha1.AnnotationHold)
+	if err := s.r.Client.Update(ctx, s.member); err != nil {
+		return fmt.Errorf("end hold: %w", err)
+	}
+	s.r.writes.Wrote(client.ObjectKeyFromObject(s.member), s.member.Name, s.member.ResourceVersion)
+	return nil
+}
+
+func (s *step) recheck() time.Time {
+	if s.seen.Recheck <= 0 {
+		return time.Time{}
+	}
+	return s.now.Add(s.seen.Recheck)
+}
+
+// prepare reads the pool and the template of the body that is there.
+func (s *step) prepare(ctx context.Context) error {
+	var p v1alpha1.Pool
+	key := types.NamespacedName{Namespace: s.member.Namespace, Name: s.member.Spec.Pool}
+	if err := s.r.Client.Get(ctx, key, &p); err != nil {
+		return fmt.Errorf("get Pool %s: %w", key.Name, err)
+	}
+	policy, err := snapshot.Policy(&p.Spec)
+	if err != nil {
+		return err
+	}
+	s.pool, s.lifecycle = &p, snapshot.Lifecycle(&p.Spec, policy)
+	id := s.member.Status.Revision
+	if id == "" {
+		id = s.member.Spec.Revision
+	}
+	if s.template, err = s.revision(ctx, id); err != nil {
+		return err
+	}
+	s.kind, err = s.r.Kinds.of(s.template)
+	return err
+}
+
+// revision reads the template of a revision, with what is not part of it as
+// the pool says now. Without one it is the pool's.
+func (s *step) revision(ctx context.Context, id string) (*v1alpha1.Template, error) {
+	now := &s.pool.Spec.Template
+	if id == "" {
+		return now, nil
+	}
+	var rev appsv1.ControllerRevision
+	key := types.NamespacedName{Namespace: s.member.Namespace, Name: history.Name(s.pool.Name, id)}
+	err := s.r.Client.Get(ctx, key, &rev)
+	if apierrors.IsNotFound(err) {
+		err = s.r.Reader.Get(ctx, key, &rev) // the cache may be late
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ControllerRevision %s: %w", key.Name, err)
+	}
+	t, err := history.Template(&rev)
+	if err != nil {
+		return nil, err
+	}
+	t.BootTimeout = now.BootTimeout
+	if t.Objects != nil && now.Objects != nil {
+		t.Ready = now.Ready
+	}
+	return t, nil
+}
+
+func (s *step) slot() body.Slot {
+	m := s.member
+	slot := body.Slot{
+		Namespace: m.Namespace, Pool: s.pool.Name, Member: m.Name, Index: m.Spec.Index, UID: string(m.UID),
+		Incarnation: m.Status.Incarnation, Revision: m.Status.Revision,
+	}
+	if a := s.pool.Spec.ServiceAccountName; a != nil {
+		slot.ServiceAccount = *a
+	}
+	return slot
+}
+
+// observe looks at the body. What cannot be told changes nothing.
+func (s *step) observe(ctx context.Context) error {
+	seen, err := s.kind.Observe(ctx, s.slot(), s.template)
+	if err != nil {
+		return fmt.Errorf("observe body: %w", err)
+	}
+	s.seen = seen
+	return nil
+}
+
+// sight is the observation as the engine takes it. A body of another
+// incarnation is none of this one's, unless it is to make room first.
+func (s *step) sight() rollout.Sight {
+	out := rollout.Sight{Drained: s.drained}
+	if s.seen.Incarnation != 0 && s.seen.Incarnation != s.member.Status.Incarnation {
+		return out
+	}
+	switch s.seen.State {
+	case body.Absent:
+		out.State = rollout.Absent
+	case body.Ready:
+		out.State = rollout.Ready
+	case body.Exited:
+		out.State = rollout.Exited
+	case body.Stopping:
+		out.State = rollout.Stopping
+	default:
+		out.State = rollout.Booting
+	}
+	return out
+}
+
+// take carries a transition out, and tells whether another step may follow at
+// once.
+func (s *step) take(ctx context.Context, t *rollout.Transition) (bool, error) {
+	switch t.Do {
+	case rollout.CreateBody:
+		return s.create(ctx, t)
+	case rollout.DrainBody:
+		return s.drain(ctx, t)
+	case rollout.UndrainBody:
+		if err := s.kind.Undrain(ctx, s.slot(), s.template); err != nil {
+			return false, fmt.Errorf("undrain body: %w", err)
+		}
+		return s.record(ctx, &t.Member)
+	case rollout.DeleteBody:
+		return s.delete(ctx)
+	case rollout.DropSlot:
+		return false, s.drop(ctx)
+	default:
+		return s.record(ctx, &t.Member)
+	}
+}
+
+// create makes the next body and records what came of it.
+func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) {
+	m := t.Member
+	template, err := s.revision(ctx, string(m.Wants))
+	if err != nil {
+		return false, err
+	}
+	kind, err := s.r.Kinds.of(template)
+	slot := s.slot()
+	slot.Incarnation, slot.Revision = m.NextIncarnation(), string(m.Wants)
+	var made body.Observation
+	if err == nil {
+		made, err = kind.Create(ctx, slot, template)
+	}
+	switch {
+	case err == nil:
+		s.kind, s.template, s.seen = kind, template, made
+		s.member.Status.Incarnation = slot.Incarnation // so that the body counts as its own
+		return s.record(ctx, ptr(m.Born(s.now)))
+	case errors.Is(err, body.ErrRefused):
+		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
+		return s.record(ctx, ptr(m.Refused(s.now)))
+	case errors.Is(err, body.ErrNoRoom):
+		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
+		_, err := s.record(ctx, ptr(m.WithoutRoom(s.now)))
+		t.Wake = at(s.member.Status.NextAttemptAt)
+		return false, err
+	case errors.Is(err, body.ErrOccupied):
+		return false, s.makeRoom(ctx, err)
+	default:
+		return false, fmt.Errorf("create body: %w", err)
+	}
+}
+
+// makeRoom ends what an earlier incarnation of this very slot left behind.
+// Anything else that has the name is left alone.
+func (s *step) makeRoom(ctx context.Context, occupied error) error {
+	if s.seen.State == body.Absent || s.seen.UID == "" {
+		s.seen.Message = occupied.Error()
+		now := snapshot.Member(s.member, s.now)
+		if _, err := s.record(ctx, &now); err != nil {
+			return err
+		}
+		return occupied
+	}
+	if err := s.kind.Delete(ctx, s.slot(), s.seen.UID); err != nil {
+		return fmt.Errorf("delete earlier body: %w", err)
+	}
+	return nil
+}
+
+// drain begins or continues what comes before the end.
+func (s *step) drain(ctx context.Context, t *rollout.Transition) (bool, error) {
+	done, err := s.kind.Drain(ctx, s.slot(), s.template)
+	if err != nil {
+		return false, fmt.Errorf("drain body: %w", err)
+	}
+	if done {
+		s.drained = true
+		return true, nil
+	}
+	m := t.Member
+	if m.Phase != rollout.Draining {
+		m.Phase, m.PhaseSince = rollout.Draining, s.now
+	}
+	_, err = s.record(ctx, &m)
+	return false, err
+}
+
+// delete tells the body to go, and looks whether it is gone already.
+func (s *step) delete(ctx context.Context) (bool, error) {
+	uid := s.seen.UID
+	if err := s.kind.Delete(ctx, s.slot(), uid); err != nil {
+		return false, fmt.Errorf("delete body: %w", err)
+	}
+	if err := s.observe(ctx); err != nil {
+		return false, err
+	}
+	return s.seen.State == body.Absent, nil
+}
+
+// drop lets the slot go, whose body is gone.
+func (s *step) drop(ctx context.Context) error {
+	if f, ok := s.kind.(body.Forgetter); ok {
+		if err := f.Forget(ctx, s.slot()); err != nil {
+			return fmt.Errorf("forget slot: %w", err)
+		}
+	}
+	m := s.member
+	if m.DeletionTimestamp.IsZero() {
+		err := s.r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion})
+		if err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return nil // the watch brings it back, being deleted
+	}
+	if !controllerutil.RemoveFinalizer(m, v1alpha1.FinalizerBody) {
+		return nil
+	}
+	return client.IgnoreNotFound(s.r.Client.Update(ctx, m))
+}
+
+// record stores the member if it differs from what is stored.
+func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
+	was := s.member.DeepCopy()
+	st := &s.member.Status
+	snapshot.SetStatus(st, m)
+	st.Message = oneLine(s.seen.Message)
+	if m.Body && s.seen.State != body.Absent && s.sight().State != rollout.Absent {
+		st.BodyUID, st.Address = s.seen.UID, s.seen.Address
+		if m.Runs == "" && s.seen.Revision != "" {
+			st.Revision = s.seen.Revision
+		}
+	}
+	s.setReady(m)
+	if equality.Semantic.DeepEqual(was.Status, s.member.Status) {
+		return false, nil
+	}
+	if err := s.r.Client.Status().Update(ctx, s.member); err != nil {
+		s.member = was
+		return false, err //nolint:wrapcheck // a conflict stays one
+	}
+	s.r.writes.Wrote(client.ObjectKeyFromObject(s.member), s.member.Name, s.member.ResourceVersion)
+	return true, nil
+}
+
+func (s *step) setReady(m *rollout.Member) {
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: m.Phase.String(),
+		ObservedGeneration: s.member.Generation, Message: s.member.Status.Message,
+	}
+	if m.Phase == rollout.Available || m.Phase == rollout.InClaim {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "InService", ""
+	}
+	if have := meta.FindStatusCondition(s.member.Status.Conditions, c.Type); have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
+		return // its observedGeneration alone is not worth a write
+	}
+	meta.SetStatusCondition(&s.member.Status.Conditions, c)
+}
+
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+func at(t *metav1.MicroTime) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+func ptr[T any](v T) *T { return &v }
