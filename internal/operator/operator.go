@@ -4,8 +4,30 @@ package operator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/claim"
+	"github.com/pawl-dev/pawl/internal/controller/member"
+	"github.com/pawl-dev/pawl/internal/controller/pool"
+	"github.com/pawl-dev/pawl/internal/render"
 )
 
 // Options say which controllers run and how.
@@ -23,8 +45,115 @@ type Options struct {
 	LeaderElection bool
 }
 
+// gracePeriod is how long the controllers may take to finish what they do.
+const gracePeriod = 20 * time.Second
+
 // Run runs the controllers until ctx ends, and returns once they have stopped.
-func Run(ctx context.Context, config *rest.Config, o Options) error {
-	<-ctx.Done()
+func Run(ctx context.Context, c *rest.Config, o Options) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(ctx, c, scheme, o)
+	if err != nil {
+		return err
+	}
+	if err := index(ctx, mgr); err != nil {
+		return err
+	}
+	bodies := newInbox()
+	if err := mgr.Add(bodies); err != nil {
+		return fmt.Errorf("add inbox: %w", err)
+	}
+	kinds, closeKinds, err := newKinds(mgr, o, bodies.notify)
+	if err != nil {
+		return err
+	}
+	defer closeKinds()
+	if err := addControllers(mgr, kinds, bodies); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("run controllers: %w", err)
+	}
 	return nil
 }
+
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		return nil, fmt.Errorf("build scheme: %w", err)
+	}
+	return s, nil
+}
+
+func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o Options) (manager.Manager, error) {
+	ours, err := labels.NewRequirement(v1alpha1.LabelPool, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("select revisions: %w", err)
+	}
+	c = rest.CopyConfig(c)
+	c.QPS = -1 // the API server's own priorities and fairness decide
+	mgr, err := ctrl.NewManager(c, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        klog.FromContext(ctx),
+		Metrics:                       server.Options{BindAddress: o.MetricsAddr},
+		HealthProbeBindAddress:        o.HealthAddr,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              "pawl.dev",
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr(gracePeriod),
+		Controller:                    config.Controller{SkipNameValidation: ptr(true)},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*ours)},
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up controllers: %w", err)
+	}
+	if o.HealthAddr != "0" && o.HealthAddr != "" {
+		err = errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	}
+	return mgr, err
+}
+
+// index lets members and claims be found by their pool.
+func index(ctx context.Context, mgr manager.Manager) error {
+	f := mgr.GetFieldIndexer()
+	err := errors.Join(
+		f.IndexField(ctx, &v1alpha1.Member{}, pool.FieldPool, func(o client.Object) []string {
+			if m, ok := o.(*v1alpha1.Member); ok {
+				return []string{m.Spec.Pool}
+			}
+			return nil
+		}),
+		f.IndexField(ctx, &v1alpha1.Claim{}, pool.FieldPool, func(o client.Object) []string {
+			if c, ok := o.(*v1alpha1.Claim); ok {
+				return []string{c.Spec.Pool}
+			}
+			return nil
+		}),
+	)
+	if err != nil {
+		return fmt.Errorf("index by pool: %w", err)
+	}
+	return nil
+}
+
+func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox) error {
+	recorder := mgr.GetEventRecorder("pawl")
+	return errors.Join(
+		(&pool.Reconciler{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
+			Check: func(p *v1alpha1.Pool) error { return render.Check(&p.Spec.Template) },
+		}).SetupWithManager(mgr),
+		(&member.Reconciler{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: time.Now, Changed: bodies.events,
+		}).SetupWithManager(mgr),
+		(&claim.Reconciler{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
+		}).SetupWithManager(mgr),
+	)
+}
+
+func ptr[T any](v T) *T { return &v }
