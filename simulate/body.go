@@ -1,0 +1,193 @@
+package simulate
+
+import (
+	"errors"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// body is what a slot holds. Bodies live on whether or not a controller looks.
+type body struct {
+	p           *pool
+	index       int
+	incarnation int64
+	// revision is what it runs; empty if nobody can tell.
+	revision rollout.Revision
+	breed    breed
+	// booted: it has come up. sick: it is not ready all the same. exited: it
+	// has ended by itself. stopping: it was told to go.
+	booted, sick, exited, stopping bool
+	draining, drained              bool
+	// drains counts how often a drain began, so that one that was taken back
+	// does not end.
+	drains    int
+	occupancy rollout.Occupancy
+}
+
+// ready tells whether it serves.
+func (b *body) ready() bool { return b.booted && !b.sick && !b.exited && !b.stopping }
+
+// sight is how a controller finds the slot's body.
+func (p *pool) sight(index int) rollout.Sight {
+	b := p.bodies[index]
+	switch {
+	case b == nil:
+		return rollout.Sight{State: rollout.Absent}
+	case b.stopping:
+		return rollout.Sight{State: rollout.Stopping, Drained: b.drained}
+	case b.exited:
+		return rollout.Sight{State: rollout.Exited, Drained: b.drained}
+	case b.ready():
+		return rollout.Sight{State: rollout.Ready, Drained: b.drained}
+	default:
+		return rollout.Sight{State: rollout.Booting, Drained: b.drained}
+	}
+}
+
+// What may keep a body from being created.
+var (
+	errUnreadable = errors.New("what it is made from cannot be read")
+	errOccupied   = errors.New("another body is still there")
+	errRefused    = errors.New("refused as it is")
+	errNoRoom     = errors.New("no room")
+)
+
+// create makes the body of the incarnation, unless it is there already.
+func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, error) {
+	w := p.w
+	if b := p.bodies[index]; b != nil {
+		if b.incarnation != incarnation || b.stopping {
+			return nil, errOccupied
+		}
+		return b, nil
+	}
+	breed := w.nature.revisions[r]
+	switch {
+	case w.without(loseSources) || w.without(loseRender):
+		return nil, errUnreadable
+	case breed.outcome == createError || w.now < p.refused[index]:
+		return nil, errRefused
+	case w.bodies >= w.nature.capacity:
+		return nil, errNoRoom
+	}
+	b := &body{p: p, index: index, incarnation: incarnation, revision: r, breed: breed}
+	p.bodies[index] = b
+	p.creates++
+	w.bodies++
+	w.judge.born(p, b)
+	w.saying("member", func() string {
+		return "body " + b.name() + " is born on " + string(r)
+	})
+	b.start()
+	w.changed(p)
+	return b, nil
+}
+
+// name tells the body from the others of its slot.
+func (b *body) name() string { return b.p.member(b.index) + "#" + itoa(b.incarnation) }
+
+// start boots the body.
+func (b *body) start() {
+	if b.breed.outcome == neverReady {
+		return
+	}
+	w := b.p.w
+	w.at(w.now+w.vary(w.nature.bootOf(b.revision)), func() {
+		if b.gone() || b.stopping || b.booted {
+			return
+		}
+		b.booted = true
+		w.saying("world", func() string { return "body " + b.name() + " is ready" })
+		if b.breed.outcome == crashes {
+			b.serveUntilCrash()
+		}
+		b.touched()
+	})
+}
+
+func (b *body) serveUntilCrash() {
+	w := b.p.w
+	w.at(w.now+w.vary(b.breed.after), func() {
+		if b.gone() || b.stopping || b.exited {
+			return
+		}
+		b.exited = true
+		w.saying("world", func() string { return "body " + b.name() + " crashes" })
+		b.touched()
+	})
+}
+
+// drain begins what comes before the end, or goes on with it.
+func (b *body) drain() {
+	if b.draining {
+		return
+	}
+	w := b.p.w
+	b.draining = true
+	b.drains++
+	n := b.drains
+	w.saying("member", func() string { return "body " + b.name() + " drains" })
+	done := func() {
+		if b.draining && b.drains == n && !b.gone() {
+			b.drained = true
+			b.touched()
+		}
+	}
+	if w.nature.drain == 0 {
+		b.drained = true
+		return
+	}
+	w.at(w.now+w.vary(w.nature.drain), done)
+}
+
+func (b *body) undrain() { b.draining, b.drained = false, false }
+
+// tell tells the body to go, once.
+func (b *body) tell() {
+	if b.stopping {
+		return
+	}
+	b.p.deletes++
+	b.p.w.saying("member", func() string { return "tells body " + b.name() + " to go" })
+	b.end()
+	b.p.w.changed(b.p)
+}
+
+// end is how a body goes.
+func (b *body) end() {
+	w := b.p.w
+	b.stopping = true
+	w.at(w.now+w.vary(w.nature.stopOf(b.revision)), func() {
+		if !b.gone() {
+			w.saying("world", func() string { return "body " + b.name() + " is gone" })
+			b.vanish()
+		}
+	})
+}
+
+func (b *body) gone() bool { return b.p.bodies[b.index] != b }
+
+// vanish removes the body.
+func (b *body) vanish() {
+	delete(b.p.bodies, b.index)
+	b.p.w.bodies--
+	b.touched()
+}
+
+// touched tells the member controller that the body is not what it was.
+func (b *body) touched() {
+	w := b.p.w
+	if d := w.delay(); d > 0 {
+		index := b.index
+		w.act(w.now+d, func() { b.p.keeper.wake(index) })
+	} else {
+		b.p.keeper.wake(b.index)
+	}
+	w.changed(b.p)
+}
+
+// health makes the body sick or well. One that never came up stays as it is.
+func (b *body) health(up bool) {
+	b.sick = !up
+	b.touched()
+}

@@ -1,0 +1,85 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+)
+
+// Keys of objects in a cache that are no slots.
+const (
+	specKey  = -1
+	stateKey = -2
+)
+
+// cache is the world as one controller sees it: each write up to `lag` late,
+// the writes to one object in their order. A controller that starts gets one
+// consistent list, also up to `lag` late.
+type cache struct {
+	p  *pool
+	by actor
+
+	ready bool
+	slots slots
+	spec  *specRecord
+	state *stateRecord
+	// last is when the newest write to an object arrives; unseen are its own
+	// writes by object that have not arrived yet.
+	last   map[int]time.Duration
+	unseen map[int]int
+	// notify tells its controller which object has changed.
+	notify func(key int)
+}
+
+// boot lists everything, and notifies once the list is there.
+func (c *cache) boot(ready func()) {
+	c.ready = false
+	c.slots = slices.Clone(c.p.slots)
+	c.spec, c.state = c.p.spec, c.p.state
+	c.last, c.unseen = nil, nil
+	c.p.w.act(c.p.w.now+c.p.w.delay(), func() {
+		c.ready = true
+		ready()
+	})
+}
+
+// publish brings a write to every cache.
+func (p *pool) publish(by actor, key int, apply func(*cache)) {
+	for _, c := range p.caches {
+		c.receive(by, key, apply)
+	}
+}
+
+// receive has the write arrive at some time.
+func (c *cache) receive(by actor, key int, apply func(*cache)) {
+	w := c.p.w
+	if w.down {
+		return // nobody is there; the next start lists
+	}
+	at := max(w.now+w.delay(), c.last[key])
+	if at <= w.now {
+		apply(c)
+		c.notify(key)
+		return
+	}
+	if c.last == nil {
+		c.last, c.unseen = map[int]time.Duration{}, map[int]int{}
+	}
+	c.last[key] = at
+	own := by == c.by
+	if own {
+		c.unseen[key]++
+	}
+	w.act(at, func() {
+		apply(c)
+		if own {
+			if c.unseen[key]--; c.unseen[key] == 0 {
+				delete(c.unseen, key)
+			}
+		}
+		c.notify(key)
+	})
+}
+
+// blind tells whether its controller has written something that it cannot see
+// yet.
+func (c *cache) blind() bool { return len(c.unseen) > 0 }

@@ -1,0 +1,310 @@
+package simulate
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// edit is something that users, or the world, do to a pool or to everything;
+// the pool is nil where none is meant.
+type edit interface {
+	apply(w *world, p *pool)
+}
+
+func itoa[T int | int64](i T) string { return strconv.FormatInt(int64(i), 10) }
+
+// reviseEdit: the template says something else.
+type reviseEdit struct{ to rollout.Revision }
+
+func (e reviseEdit) apply(w *world, p *pool) {
+	w.say("user", fmt.Sprintf("edits the template of %s: %s, and it was %s", p.name, e.to, p.spec.target))
+	next := *p.spec
+	next.target = e.to
+	p.putSpec(&next)
+}
+
+// setEdit: the spec is patched.
+type setEdit struct {
+	patch spec
+	text  string
+}
+
+func (e setEdit) apply(w *world, p *pool) {
+	w.say("user", "sets "+e.text+" on "+p.name)
+	next := resolve(merge(p.spec.raw, e.patch), p.spec.target, w.nature.bootTimeout)
+	next.deleting = p.spec.deleting
+	if next.err != nil {
+		w.judge.broken(next.err)
+		return
+	}
+	p.putSpec(next)
+}
+
+// deletePoolEdit: somebody deletes the pool.
+type deletePoolEdit struct{}
+
+func (deletePoolEdit) apply(w *world, p *pool) {
+	w.say("user", "deletes "+p.name)
+	next := *p.spec
+	next.deleting = true
+	p.putSpec(&next)
+}
+
+// claimEdit: somebody claims a member; any, if member is -1.
+type claimEdit struct {
+	name   string
+	member int
+	ttl    time.Duration
+}
+
+func (e claimEdit) apply(w *world, p *pool) {
+	if _, c := w.claimed(e.name); c != nil && !c.ended() {
+		w.say("user", "claims again as "+e.name+", which is "+string(c.phase))
+		return
+	}
+	e.make(w, p)
+}
+
+func (e claimEdit) make(w *world, p *pool) *claim {
+	w.say("user", "claims a member of "+p.name+" as "+e.name)
+	c := p.newClaim(e.name)
+	c.wanted, c.ttl = e.member, e.ttl
+	w.changed(p)
+	p.binder.hear()
+	return c
+}
+
+// claimsEdit: many claims, one after the other.
+type claimsEdit struct {
+	count  int
+	every  time.Duration
+	prefix string
+	ttl    time.Duration
+}
+
+func (e claimsEdit) apply(w *world, p *pool) { e.next(w, p, 0) }
+
+func (e claimsEdit) next(w *world, p *pool, i int) {
+	for ; i < e.count; i++ {
+		claimEdit{name: e.prefix + itoa(i), member: -1, ttl: e.ttl}.apply(w, p)
+		if e.every > 0 && i+1 < e.count {
+			w.first(w.now+e.every, func() { w.atomic(func() { e.next(w, p, i+1) }) })
+			return
+		}
+	}
+}
+
+// churnEdit keeps about so many claims alive, each held about so long.
+type churnEdit struct {
+	claims      int
+	hold, until time.Duration
+}
+
+func (e churnEdit) apply(w *world, p *pool) {
+	for i := range e.claims {
+		w.first(w.now+e.hold*time.Duration(i)/time.Duration(e.claims), func() { e.come(w, p) })
+	}
+}
+
+// come makes the next claim, and has it released in due time.
+func (e churnEdit) come(w *world, p *pool) {
+	if w.now >= e.until || p.spec.deleting {
+		return
+	}
+	w.atomic(func() {
+		c := claimEdit{name: "churn-" + itoa(w.uid()), member: -1}.make(w, p)
+		c.then = func() {
+			c.then = nil
+			w.at(w.now+w.about(e.hold), func() {
+				w.atomic(func() { releaseEdit{c.name}.apply(w, nil) })
+				w.at(w.now, func() { e.come(w, p) })
+			})
+		}
+	})
+}
+
+// about is a time around d, from half to one and a half of it.
+func (w *world) about(d time.Duration) time.Duration {
+	if w.exact {
+		return d
+	}
+	return time.Duration(float64(d) * (0.5 + w.rng.Float64())).Round(time.Millisecond)
+}
+
+// releaseEdit: somebody deletes the claim.
+type releaseEdit struct{ name string }
+
+func (e releaseEdit) apply(w *world, _ *pool) {
+	p, c := w.claimed(e.name)
+	if c == nil || c.ended() || c.released {
+		w.say("user", "releases "+e.name+", which holds nothing")
+		return
+	}
+	w.say("user", "releases "+e.name)
+	c.released = true
+	w.changed(p)
+	p.binder.hear()
+}
+
+// crashEdit: the controllers die and start anew.
+type crashEdit struct{ long time.Duration }
+
+func (e crashEdit) apply(w *world, _ *pool) {
+	w.say("controllers", "die for "+e.long.String())
+	w.crash(e.long)
+}
+
+// loseEdit: reads fail for a while.
+type loseEdit struct {
+	what string
+	long time.Duration
+}
+
+func (e loseEdit) apply(w *world, _ *pool) {
+	l := loss(0)
+	for lossNames[l] != e.what {
+		l++
+	}
+	w.say("world", e.what+" cannot be read for "+e.long.String())
+	w.lost[l] = max(w.lost[l], w.now+e.long)
+	until := w.lost[l]
+	w.wakeAll()
+	w.first(until, func() {
+		if w.lost[l] == until {
+			w.say("world", e.what+" can be read again")
+		}
+		w.wakeAll()
+	})
+}
+
+// upgradeEdit: another version of Pawl starts. Revisions are names here and
+// hashes nowhere, so that a new hash algorithm comes to a restart in which
+// every member is labelled again.
+type upgradeEdit struct{ hashVersion int }
+
+func (e upgradeEdit) apply(w *world, _ *pool) {
+	w.say("controllers", "are upgraded to hash version "+itoa(e.hashVersion))
+	for _, p := range w.pools {
+		for _, s := range p.slots {
+			next := *s
+			p.put(byWorld, s, &next, nil)
+		}
+	}
+	w.crash(0)
+}
+
+// worldEdit: the world changes.
+type worldEdit struct {
+	change *change
+	text   string
+}
+
+func (e worldEdit) apply(w *world, _ *pool) {
+	w.say("world", "changes: "+e.text)
+	e.change.apply(&w.nature)
+	for _, p := range w.pools {
+		if p.spec.life.BootTimeout != w.nature.bootTimeout {
+			next := *p.spec
+			next.life.BootTimeout = w.nature.bootTimeout
+			p.putSpec(&next)
+		}
+	}
+}
+
+// memberEdit: something happens to one member.
+type memberEdit struct {
+	index     int
+	health    string
+	occupancy *rollout.Occupancy
+	role      *string
+	hold      *time.Duration
+	cost      *int
+	revision  *rollout.Revision
+	refuse    *time.Duration
+	remove    string
+}
+
+func (e memberEdit) apply(w *world, p *pool) {
+	e.body(w, p)
+	e.label(w, p)
+	if e.refuse != nil {
+		w.say("world", "births in "+p.member(e.index)+" are refused for "+e.refuse.String())
+		p.refused[e.index] = w.now + *e.refuse
+	}
+	if e.remove == "body" {
+		if b := p.bodies[e.index]; b != nil {
+			w.say("user", "deletes body "+b.name())
+			b.vanish()
+		}
+	}
+}
+
+// body is what happens to what the slot holds.
+func (e memberEdit) body(w *world, p *pool) {
+	b := p.bodies[e.index]
+	if b == nil {
+		return
+	}
+	if e.health != "" {
+		w.say("world", "body "+b.name()+" goes "+e.health)
+		b.health(e.health == "Up")
+	}
+	if e.occupancy != nil {
+		w.say("world", "body "+b.name()+" is "+occupancyNames[*e.occupancy])
+		b.occupancy = *e.occupancy
+	}
+	if e.revision != nil {
+		w.say("world", "body "+b.name()+" says that it runs "+strconv.Quote(string(*e.revision)))
+		b.revision = *e.revision
+	}
+}
+
+// label is what is written on the slot itself.
+func (e memberEdit) label(w *world, p *pool) {
+	old := p.slots.get(e.index)
+	if old == nil {
+		return
+	}
+	next := *old
+	b := p.bodies[e.index]
+	if e.occupancy != nil && b != nil && b.incarnation == old.Incarnation {
+		next.Occupancy = *e.occupancy
+	}
+	if e.revision != nil && b != nil && b.incarnation == old.Incarnation {
+		next.Runs = *e.revision
+	}
+	set(&next.role, e.role)
+	set(&next.Cost, e.cost)
+	set(&next.holdUntil, e.hold)
+	if e.remove == "slot" {
+		next.Deleting = true
+	}
+	if next == *old {
+		return
+	}
+	if e.hold != nil || e.remove == "slot" || e.cost != nil || e.role != nil {
+		w.say("user", e.words(p))
+	}
+	p.put(byWorld, old, &next, nil)
+}
+
+func (e memberEdit) words(p *pool) string {
+	name := p.member(e.index)
+	switch {
+	case e.remove == "slot":
+		return "deletes " + name
+	case e.hold != nil && *e.hold == 0:
+		return "lets go of " + name
+	case e.hold != nil && *e.hold >= longest:
+		return "holds " + name
+	case e.hold != nil:
+		return "holds " + name + " until " + e.hold.String()
+	case e.cost != nil:
+		return "sets the cost of " + name + " to " + itoa(*e.cost)
+	default:
+		return "sets the role of " + name + " to " + *e.role
+	}
+}

@@ -1,0 +1,187 @@
+package simulate
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// keeper is the member controller: it brings each slot through its life.
+type keeper struct {
+	cache   cache
+	errands map[int]*errand
+}
+
+// errand is what is to be looked after in one slot.
+type errand struct {
+	queued bool
+	wakeAt time.Duration
+	run    func()
+}
+
+// reset forgets everything.
+func (k *keeper) reset() { k.errands = map[int]*errand{} }
+
+func (k *keeper) errand(index int) *errand {
+	e := k.errands[index]
+	if e == nil {
+		e = &errand{}
+		e.run = func() {
+			e.queued = false
+			k.reconcile(index, e)
+		}
+		k.errands[index] = e
+	}
+	return e
+}
+
+// wake has the slot looked at soon.
+func (k *keeper) wake(index int) {
+	w := k.cache.p.w
+	if index < 0 {
+		k.wakeAll() // the spec has changed: other deadlines may hold
+		return
+	}
+	if w.down || !k.cache.ready {
+		return
+	}
+	if e := k.errand(index); !e.queued {
+		e.queued = true
+		w.act(w.now, e.run)
+	}
+}
+
+func (k *keeper) wakeAll() {
+	for _, s := range k.cache.slots {
+		k.wake(s.Index)
+	}
+}
+
+// remind has the slot looked at when time alone has changed what is to be done.
+func (k *keeper) remind(e *errand, at time.Duration) {
+	w := k.cache.p.w
+	if at <= w.now || e.wakeAt == at {
+		return
+	}
+	e.wakeAt = at
+	w.act(at, func() {
+		if e.wakeAt == at {
+			e.wakeAt = 0
+		}
+		e.run()
+	})
+}
+
+// reconcile steps until nothing changes. It does not act on a slot in which
+// it has written what it cannot see yet.
+func (k *keeper) reconcile(index int, e *errand) {
+	p := k.cache.p
+	w := p.w
+	for {
+		s := k.cache.slots.get(index)
+		if s == nil || w.down || k.cache.unseen[index] > 0 || w.without(loseMembers) {
+			return
+		}
+		m := p.seen(s)
+		tr := rollout.Step(m, p.sight(index), k.cache.spec.life, w.time())
+		next := time.Duration(0)
+		if s.held(w.now) && s.holdUntil < longest {
+			next = s.holdUntil
+		}
+		if at := since(tr.Wake); !tr.Wake.IsZero() && (next == 0 || at < next) {
+			next = at
+		}
+		k.remind(e, next)
+		if !k.do(s, m, tr) {
+			return
+		}
+	}
+}
+
+// do carries out one transition, and tells whether there may be more to do.
+func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
+	b := k.cache.p.bodies[s.Index]
+	changed := tr.Member != m
+	switch tr.Do {
+	case rollout.DropSlot:
+		return k.cache.p.put(byKeeper, s, nil, func() string { return k.cache.p.member(s.Index) + " goes" })
+	case rollout.CreateBody:
+		return k.create(s, tr.Member)
+	case rollout.UndrainBody:
+		if b != nil {
+			b.undrain()
+		}
+	}
+	if changed && !k.record(s, tr.Member) {
+		return false
+	}
+	switch tr.Do {
+	case rollout.DrainBody:
+		if b == nil || b.draining {
+			return changed
+		}
+		b.drain()
+		return true
+	case rollout.DeleteBody:
+		if b == nil || b.stopping {
+			return changed
+		}
+		b.tell()
+		return false
+	}
+	return changed
+}
+
+// record stores the slot as the step leaves it. What is only read through it
+// stays as it was stored.
+func (k *keeper) record(s *slot, m rollout.Member) bool {
+	next := *s
+	m.Held, m.Occupancy = s.Held, s.Occupancy
+	next.Member = m
+	p := k.cache.p
+	return p.put(byKeeper, s, &next, func() string {
+		if m.Phase == s.Phase {
+			return p.member(s.Index) + " is noted"
+		}
+		return p.member(s.Index) + " is " + m.Phase.String() + ", and was " + s.Phase.String()
+	})
+}
+
+// create makes the next body and records what became of that.
+func (k *keeper) create(s *slot, m rollout.Member) bool {
+	p := k.cache.p
+	now := p.w.time()
+	b, err := p.create(s.Index, m.NextIncarnation(), m.Wants)
+	if p.w.down {
+		return false
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		m = m.Refused(now)
+	case errors.Is(err, errNoRoom):
+		m = m.WithoutRoom(now)
+	case err != nil:
+		return false // looked at again when the world has changed
+	default:
+		m = m.Born(now)
+		m.Runs = b.revision // it may be there since before a restart
+	}
+	next := *s
+	m.Held, m.Occupancy = false, s.Occupancy
+	if b != nil {
+		m.Occupancy = b.occupancy
+	}
+	next.Member = m
+	return p.put(byKeeper, s, &next, func() string { return p.member(s.Index) + " " + birthWords(err, &m) })
+}
+
+func birthWords(err error, m *rollout.Member) string {
+	switch {
+	case errors.Is(err, errRefused):
+		return "failed: its body on " + string(m.Wants) + " is refused"
+	case errors.Is(err, errNoRoom):
+		return "finds no room for its body on " + string(m.Wants)
+	}
+	return "boots on " + string(m.Runs)
+}

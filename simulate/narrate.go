@@ -1,0 +1,223 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Line is one thing that happened.
+type Line struct {
+	At Time `json:"at"`
+	// Who did it: user, world, controllers, pool, member, claim, or expect for
+	// what does not hold.
+	Who  string `json:"who"`
+	Text string `json:"text"`
+}
+
+// log keeps what happened, where somebody wants to know.
+type log struct{ lines []Line }
+
+func (w *world) say(who, text string) {
+	if w.log != nil {
+		w.log.lines = append(w.log.lines, Line{Time(w.now), who, text})
+	}
+}
+
+// saying says what is only worth putting into words if somebody listens.
+func (w *world) saying(who string, text func() string) {
+	if w.log != nil {
+		w.say(who, text())
+	}
+}
+
+func (w *world) sayFailure(f *Failure) { w.saying("expect", f.short) }
+
+// sentence says what an action does, and why.
+func (p *pool) sentence(a *rollout.Action, s *slot) string {
+	what := ""
+	name := p.member(a.Index)
+	switch a.Kind {
+	case rollout.RecordFailure:
+		what = fmt.Sprintf("counts that %s failed on %s, number %d", name, a.Revision, a.Record.Failed)
+	case rollout.Recover:
+		what = fmt.Sprintf("forgives the failures on %s", a.Revision)
+	case rollout.Halt:
+		what = fmt.Sprintf("halts the rollout of %s", a.Revision)
+	case rollout.Stand:
+		what = fmt.Sprintf("makes %s the current revision", a.Revision)
+	case rollout.Undo:
+		what = fmt.Sprintf("leaves %s alone after all", name)
+	case rollout.Grant:
+		what = fmt.Sprintf("grants %s a body on %s", name, orNone(a.Revision))
+	case rollout.Disrupt:
+		what = p.disruption(a, s)
+	case rollout.CreateSlot:
+		what = fmt.Sprintf("makes %s, for a body on %s", name, orNone(a.Revision))
+	}
+	return what + ": " + because(a.Why)
+}
+
+func (p *pool) disruption(a *rollout.Action, s *slot) string {
+	name := p.member(a.Index)
+	if a.DropClaim {
+		name += " from its claim " + s.claim
+	}
+	switch {
+	case a.Disruption.Remove:
+		return "removes " + name
+	case a.Revision == "":
+		return "takes " + name + " down"
+	default:
+		return fmt.Sprintf("replaces %s, on %s, by a body on %s", name, orUnknown(s.Runs), a.Revision)
+	}
+}
+
+func orNone(r rollout.Revision) string {
+	if r == "" {
+		return "nothing"
+	}
+	return string(r)
+}
+
+func orUnknown(r rollout.Revision) string {
+	if r == "" {
+		return "an unknown revision"
+	}
+	return string(r)
+}
+
+// reasons say in words what the machine reasons of actions mean.
+var reasons = map[rollout.Why]string{
+	rollout.WhyFill:         "the size asks for it",
+	rollout.WhySurge:        "one more while there is drift to roll",
+	rollout.WhyStale:        "it is stale and can be spared",
+	rollout.WhyStaleDown:    "it is stale and down anyway",
+	rollout.WhyNeverServed:  "it has never served and is not what is wanted now",
+	rollout.WhyFailed:       "its body has failed",
+	rollout.WhyBodyGone:     "its body is gone",
+	rollout.WhyExcess:       "there are more than the size asks for",
+	rollout.WhyPoolDeleted:  "the pool is deleted",
+	rollout.WhyMatchesAgain: "what it runs is wanted again",
+	rollout.WhyTurnedBusy:   "work has begun on it",
+	rollout.WhyTurnedHeld:   "somebody holds it",
+	rollout.WhyPaused:       "the rollout is paused",
+	rollout.WhyHalted:       "the new revision has failed",
+	rollout.WhyNeededAgain:  "the size asks for it again",
+	rollout.WhyRetarget:     "another revision is to be born",
+	rollout.WhyAdopt:        "nobody can tell what it runs, and it is taken as it is",
+	rollout.WhyNotBuildable: "what was granted cannot be built",
+	rollout.WhyFailureLimit: "too many of its bodies failed",
+	rollout.WhyRecovered:    "one of its bodies has recovered",
+	rollout.WhyWholePool:    "the whole pool stands on it",
+}
+
+func because(why rollout.Why) string {
+	if r, ok := reasons[why]; ok {
+		return r
+	}
+	return string(why)
+}
+
+// narrateStatus says what is new in a pool's status.
+func (w *world) narrateStatus(p *pool, now *conditions, plan *rollout.Plan) {
+	if w.log == nil {
+		return
+	}
+	for i, c := range now {
+		if was := p.status.conditions[i]; c != was && c.Status != "" {
+			w.say("pool", fmt.Sprintf("%s: %s is %s, %s: %s", p.name, conditionNames[i], c.Status, c.Reason, c.Message))
+		}
+	}
+	if plan.Next != p.status.next && plan.Next != "" {
+		w.say("pool", p.name+": "+plan.Next)
+	}
+}
+
+// dump is the state in a few lines: the numbers of each pool, and its members,
+// those that are alike together.
+func (w *world) dump() string {
+	var b strings.Builder
+	for _, p := range w.pools {
+		v := p.tally()
+		fmt.Fprintf(&b, "%s: target %s, current %s", p.name, v.target, v.current)
+		for i, n := range v.tallies {
+			if n != 0 {
+				fmt.Fprintf(&b, ", %s %d", tallyNames[i], n)
+			}
+		}
+		b.WriteByte('\n')
+		for i, c := range v.conditions {
+			if c.Status != "" && (conditionNames[i] == "Updated" || conditionNames[i] == "Stalled") {
+				fmt.Fprintf(&b, "  %s %s %s: %s\n", conditionNames[i], c.Status, c.Reason, c.Message)
+			}
+		}
+		for _, t := range v.blockers {
+			fmt.Fprintf(&b, "  blocked: %s %d, such as %d\n", t.Reason, t.Count, t.Example)
+		}
+		p.dumpMembers(&b)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// maxDump is how many groups of members are worth reading.
+const maxDump = 40
+
+func (p *pool) dumpMembers(b *strings.Builder) {
+	list := p.picture()
+	groups := 0
+	for i := 0; i < len(list); groups++ {
+		j := i + 1
+		for j < len(list) && list[j].like(&list[i]) {
+			j++
+		}
+		if groups == maxDump {
+			fmt.Fprintf(b, "  and %d more\n", len(list)-i)
+			return
+		}
+		fmt.Fprintf(b, "  %s\n", list[i].words(list[j-1].index))
+		i = j
+	}
+}
+
+// like tells whether two members differ in nothing but their place.
+func (m memberPicture) like(o *memberPicture) bool {
+	m.index = o.index
+	m.incarnation = o.incarnation
+	return m == *o && m.claim == ""
+}
+
+func (m *memberPicture) words(last int) string {
+	s := itoa(m.index)
+	if last != m.index {
+		s += "-" + itoa(last)
+	}
+	s += " " + m.phase
+	switch {
+	case m.revision == "":
+		s += " wants " + m.wants
+	case m.revision != m.wants:
+		s += " " + m.revision + " wants " + m.wants
+	default:
+		s += " " + m.revision
+	}
+	for _, more := range [][2]string{{"claim", m.claim}, {"role", m.role}, {"blocker", m.blocker}} {
+		if more[1] != "" {
+			s += " " + more[0] + "=" + more[1]
+		}
+	}
+	if m.occupancy != "Idle" {
+		s += " " + m.occupancy
+	}
+	return s
+}
+
+// Time is a time since the start. In JSON it is text such as "1m30s".
+type Time time.Duration
+
+func (t Time) String() string { return time.Duration(t).String() }
+
+// MarshalText makes JSON say "1m30s".
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

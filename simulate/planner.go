@@ -1,0 +1,192 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// planner is the pool controller: it asks the engine for a plan and carries it
+// out.
+type planner struct {
+	cache  cache
+	queued bool
+	wakeAt time.Duration
+	// members and verdicts are room that passes use again.
+	members  []rollout.Member
+	verdicts []verdict
+}
+
+// reset forgets everything.
+func (c *planner) reset() { c.queued, c.wakeAt = false, 0 }
+
+func (c *planner) wake() {
+	w := c.cache.p.w
+	if w.down || !c.cache.ready || c.queued {
+		return
+	}
+	c.queued = true
+	w.act(w.now, func() {
+		c.queued = false
+		c.pass()
+	})
+}
+
+// remind has a pass made when time alone has changed the plan.
+func (c *planner) remind(at time.Duration) {
+	w := c.cache.p.w
+	if at <= w.now || at == c.wakeAt {
+		return
+	}
+	c.wakeAt = at
+	w.act(at, func() {
+		if c.wakeAt == at {
+			c.wakeAt = 0
+			c.wake()
+		}
+	})
+}
+
+// pass reads, plans, applies and reports. It does not decide before it has
+// seen its own last writes.
+func (c *planner) pass() {
+	p := c.cache.p
+	w := p.w
+	if w.down || c.cache.blind() || c.gone() {
+		return
+	}
+	spec := c.cache.spec
+	if spec.err != nil {
+		w.judge.broken(spec.err)
+		return
+	}
+	if spec.target != c.cache.state.target && (!c.retarget() || c.cache.blind()) {
+		return
+	}
+	state := c.cache.state
+	snap := rollout.Snapshot{
+		Policy: spec.policy, Target: state.record(spec.target), Current: state.record(state.current),
+		Members: c.read(), Unreadable: w.unreadable(), Deleting: spec.deleting,
+	}
+	plan := rollout.New(&snap, w.time())
+	seen := slices.Clone(c.cache.slots)
+	for i := range plan.Actions {
+		if !c.apply(&plan.Actions[i], seen) {
+			return
+		}
+	}
+	c.report(plan, &snap)
+	next := c.holdEnds()
+	if at := since(plan.Wake); !plan.Wake.IsZero() && (next == 0 || at < next) {
+		next = at
+	}
+	c.remind(next)
+}
+
+// gone tells whether the pool was deleted and nothing is left of it.
+func (c *planner) gone() bool { return c.cache.spec.deleting && len(c.cache.slots) == 0 }
+
+// read is what the controller sees of the members.
+func (c *planner) read() []rollout.Member {
+	c.members = c.members[:0]
+	for _, s := range c.cache.slots {
+		c.members = append(c.members, c.cache.p.seen(s))
+	}
+	return c.members
+}
+
+// holdEnds is when the next hold ends; 0 for never.
+func (c *planner) holdEnds() (next time.Duration) {
+	now := c.cache.p.w.now
+	for _, s := range c.cache.slots {
+		if s.held(now) && s.holdUntil < longest && (next == 0 || s.holdUntil < next) {
+			next = s.holdUntil
+		}
+	}
+	return next
+}
+
+// retarget notes that the template says something new, which starts clean.
+func (c *planner) retarget() bool {
+	p := c.cache.p
+	old := c.cache.state
+	rec := old.record(c.cache.spec.target)
+	if !rec.Halted {
+		rec.Failures, rec.Failed = nil, 0
+	}
+	next := old.with(rec)
+	next.target = rec.ID
+	return p.putState(old, next, func() string {
+		return "notes that the target is " + string(rec.ID) + " now, and was " + string(old.target)
+	})
+}
+
+// apply carries out one action, on the version of the slot that the plan was
+// made for. False ends the pass.
+func (c *planner) apply(a *rollout.Action, seen slots) bool {
+	p := c.cache.p
+	if a.Record != nil {
+		next := p.state.with(*a.Record)
+		if a.Kind == rollout.Stand {
+			next.current = a.Revision
+		}
+		return p.putState(p.state, next, func() string { return p.sentence(a, nil) })
+	}
+	i, ok := seen.find(a.Index)
+	if !ok {
+		return a.Kind == rollout.CreateSlot && c.create(a)
+	}
+	old := seen[i]
+	next := *old
+	switch a.Kind {
+	case rollout.Undo:
+		next.Disruption = rollout.Disruption{}
+		next.Wants = a.Revision
+	case rollout.Grant:
+		next.Wants = a.Revision
+	case rollout.Disrupt:
+		next.Disruption = a.Disruption
+		next.Wants = a.Revision
+		if a.DropClaim {
+			next.Claimed, next.claim, next.claimUID = false, "", 0
+		}
+		p.w.judge.disrupts(p, a, old, seen, c.cache.spec)
+	case rollout.CreateSlot:
+		return false // somebody made it, and the next pass sees it
+	}
+	seen[i] = &next
+	return p.put(byPlanner, old, &next, func() string { return p.sentence(a, old) })
+}
+
+func (c *planner) create(a *rollout.Action) bool {
+	p := c.cache.p
+	now := p.w.time()
+	s := &slot{Member: rollout.Member{
+		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now,
+	}}
+	return p.put(byPlanner, nil, s, func() string { return p.sentence(a, nil) })
+}
+
+// report writes the pool's status where it differs from what it was.
+func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
+	p := c.cache.p
+	st := &p.status
+	c.verdicts = c.verdicts[:0]
+	for i := range snap.Members {
+		m := &snap.Members[i]
+		if r := plan.Verdict(m); r != "" {
+			c.verdicts = append(c.verdicts, verdict{m.Index, r})
+		}
+	}
+	now := conditions{plan.Ready, plan.Reconciling, plan.Stalled, plan.Updated, plan.Available}
+	same := now == st.conditions && slices.Equal(plan.Blockers, st.blockers) && slices.Equal(c.verdicts, st.verdicts)
+	if same && plan.Next == st.next {
+		return
+	}
+	p.w.writes++
+	p.w.narrateStatus(p, &now, plan)
+	st.conditions, st.blockers, st.next = now, slices.Clone(plan.Blockers), plan.Next
+	st.verdicts, c.verdicts = c.verdicts, st.verdicts
+	p.w.changed(p)
+}

@@ -1,0 +1,93 @@
+package simulate
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Options say how files are played.
+type Options struct {
+	// Seeds under which each file is played, in this order; 1 if there are
+	// none.
+	Seeds []int64
+	// Narrate has results tell what happened.
+	Narrate bool
+	// Workers is how many runs go on at once; 0 for one a processor.
+	Workers int
+}
+
+// Report is how one file fared.
+type Report struct {
+	File string
+	// Err is what is wrong with the file, errors of type [Error] joined; nil
+	// for nothing.
+	Err error
+	// Scenario is what the file says, if nothing is wrong with it.
+	Scenario *Scenario
+	// Results are in the order of the seeds; none if the scenario waits.
+	Results []*Result
+}
+
+// Verdict is how a file fared in one word.
+type Verdict string
+
+// The verdicts.
+const (
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+	Waiting Verdict = "waiting"
+	Wrong   Verdict = "wrong"
+)
+
+// Verdict sums the report up. A scenario waits if it needs what the simulator
+// does not have yet.
+func (r *Report) Verdict() Verdict {
+	switch {
+	case r.Err != nil:
+		return Wrong
+	case len(r.Scenario.Needs) > 0:
+		return Waiting
+	}
+	for _, run := range r.Results {
+		if !run.Passed() {
+			return Failed
+		}
+	}
+	return Passed
+}
+
+// Play loads the files and plays each under every seed, several at once. The
+// reports are in the order of the files.
+func Play(files []string, o Options) []Report {
+	if len(o.Seeds) == 0 {
+		o.Seeds = []int64{1}
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	reports := make([]Report, len(files))
+	var wg sync.WaitGroup
+	work := make(chan func())
+	for range o.Workers {
+		wg.Go(func() {
+			for do := range work {
+				do()
+			}
+		})
+	}
+	for i, file := range files {
+		r := &reports[i]
+		r.File = file
+		r.Scenario, r.Err = Load(file)
+		if r.Err != nil || len(r.Scenario.Needs) > 0 {
+			continue
+		}
+		r.Results = make([]*Result, len(o.Seeds))
+		for k, seed := range o.Seeds {
+			work <- func() { r.Results[k] = r.Scenario.Run(seed, o.Narrate) }
+		}
+	}
+	close(work)
+	wg.Wait()
+	return reports
+}

@@ -1,0 +1,260 @@
+package simulate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// pool is everything of one pool: what is stored, its bodies, and its
+// controllers.
+type pool struct {
+	w    *world
+	name string
+
+	spec   *specRecord
+	state  *stateRecord
+	slots  slots
+	status status
+	claims []*claim // in the order in which they were made
+
+	bodies  map[int]*body
+	refused map[int]time.Duration
+
+	planner planner
+	keeper  keeper
+	binder  binder
+	caches  []*cache
+
+	creates, deletes int
+	// order are the indexes as they were first disrupted, whatever for.
+	order []int
+
+	view                       poolPicture
+	staleTallies, staleMembers bool
+	members                    []memberPicture
+}
+
+// longAgo is when that which was there from the start began.
+var longAgo = epoch.Add(-24 * time.Hour)
+
+func newPool(w *world, s *poolSetup) *pool {
+	p := &pool{w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{}}
+	p.spec = resolve(s.spec, s.target, w.nature.bootTimeout)
+	p.state = &stateRecord{target: s.target, current: s.current}
+	for i := range s.members {
+		p.place(&s.members[i])
+	}
+	p.planner.cache = cache{p: p, by: byPlanner, notify: func(int) { p.planner.wake() }}
+	p.keeper.cache = cache{p: p, by: byKeeper, notify: p.keeper.wake}
+	p.binder.cache = cache{p: p, by: byBinder, notify: func(int) { p.binder.wake() }}
+	p.caches = []*cache{&p.planner.cache, &p.keeper.cache, &p.binder.cache}
+	p.view.members = p.picture
+	p.stale()
+	return p
+}
+
+// place puts a member where it starts.
+func (p *pool) place(m *memberSetup) {
+	s := &slot{role: m.role, shard: m.shard}
+	s.Member = rollout.Member{
+		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
+		Phase: rollout.Available, Occupancy: m.occupancy, Cost: m.cost,
+		BornAt: longAgo, PhaseSince: longAgo, ServedSince: longAgo,
+	}
+	if m.held {
+		s.holdUntil = m.holdUntil
+	}
+	b := &body{
+		p: p, index: m.index, incarnation: 1, revision: m.revision, occupancy: m.occupancy,
+		breed: p.w.nature.revisions[m.revision], booted: true,
+	}
+	p.bodies[m.index] = b
+	p.w.bodies++
+	switch m.state {
+	case stateClaimed:
+		c := p.newClaim(m.claim)
+		c.bind(m.index)
+		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
+	case stateProvisioning:
+		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, epoch, epoch, time.Time{}
+		b.booted = false
+		b.start()
+	case stateUnready:
+		s.Phase, s.PhaseSince, b.sick = rollout.Unready, epoch, true
+	case stateFailed:
+		s.Phase, s.PhaseSince, b.sick = rollout.Failed, epoch, true
+	case stateDraining, stateTerminating:
+		s.Phase, s.PhaseSince, s.Wants = rollout.Draining, epoch, p.spec.target
+		s.Disruption = rollout.Disruption{Cause: rollout.Drift, Rolling: true, Incarnation: 1, Since: epoch}
+		if m.state == stateTerminating {
+			s.Phase = rollout.Terminating
+			b.end()
+		}
+		p.w.judge.rolls(p, s)
+	}
+	if b.breed.outcome == crashes && b.ready() {
+		b.serveUntilCrash()
+	}
+	p.slots.put(m.index, s)
+}
+
+func (p *pool) slotID() string { return strconv.FormatInt(p.w.uid(), 10) }
+
+// boot starts the pool's controllers.
+func (p *pool) boot() {
+	p.planner.reset()
+	p.keeper.reset()
+	p.binder.reset()
+	p.planner.cache.boot(p.planner.wake)
+	p.keeper.cache.boot(p.keeper.wakeAll)
+	p.binder.cache.boot(p.binder.wake)
+}
+
+// wakeAll has the pool's controllers look again.
+func (p *pool) wakeAll() {
+	p.planner.wake()
+	p.keeper.wakeAll()
+	p.binder.wake()
+}
+
+// forget drops what belonged to a slot that is gone.
+func (p *pool) forget(index int) { delete(p.refused, index) }
+
+// seen is the slot as a controller that reads it now takes it.
+func (p *pool) seen(s *slot) rollout.Member {
+	m := s.Member
+	m.Held = s.held(p.w.now)
+	if p.w.without(loseOccupancy) {
+		m.Occupancy = rollout.OccupancyUnsure
+	}
+	return m
+}
+
+// stale has the pool's picture painted again when it is looked at.
+func (p *pool) stale() { p.staleTallies, p.staleMembers = true, true }
+
+// tally counts what there is.
+func (p *pool) tally() *poolPicture {
+	v := &p.view
+	if !p.staleTallies {
+		return v
+	}
+	p.staleTallies = false
+	n := &v.tallies
+	*n = [numTallies]int{
+		tallyReplicas: p.spec.policy.Desired, tallyMembers: len(p.slots), tallyBodies: len(p.bodies),
+		tallyCreates: p.creates, tallyDeletes: p.deletes,
+	}
+	n[tallySurge] = max(0, len(p.slots)-p.spec.policy.Desired)
+	for _, s := range p.slots {
+		p.count(n, s)
+	}
+	for _, b := range p.bodies {
+		switch b.revision {
+		case "":
+			n[tallyUnknown]++
+		case p.spec.target:
+			n[tallyUpdated]++
+		default:
+			n[tallyStale]++
+		}
+	}
+	v.target, v.current = string(p.spec.target), string(p.state.current)
+	v.conditions, v.blockers = p.status.conditions, p.status.blockers
+	return v
+}
+
+func (p *pool) count(n *[numTallies]int, s *slot) {
+	if s.claimUID != 0 {
+		n[tallyClaimed]++
+	}
+	if p.serves(s) {
+		n[tallyInService]++
+		if s.claimUID == 0 {
+			n[tallyFree]++
+		}
+	}
+	if s.Rolling() {
+		n[tallyRolling]++
+	}
+	if s.Repairing() {
+		n[tallyRepairing]++
+	}
+	switch s.Phase {
+	case rollout.Pending, rollout.Provisioning, rollout.Preparing:
+		n[tallyProvisioning]++
+	case rollout.Failed:
+		n[tallyFailed]++
+	case rollout.Quarantined:
+		n[tallyQuarantined]++
+	}
+}
+
+// serves tells whether the member is in service in truth: what is recorded
+// says so, and its body is ready.
+func (p *pool) serves(s *slot) bool {
+	if !s.inService() {
+		return false
+	}
+	b := p.bodies[s.Index]
+	return b != nil && b.incarnation == s.Incarnation && b.ready()
+}
+
+// picture paints the members.
+func (p *pool) picture() []memberPicture {
+	if !p.staleMembers {
+		return p.members
+	}
+	p.staleMembers = false
+	p.members = p.members[:0]
+	v := p.status.verdicts
+	for _, s := range p.slots {
+		m := memberPicture{
+			index: s.Index, phase: s.Phase.String(), wants: string(s.Wants), claim: s.claim,
+			role: s.role, incarnation: s.Incarnation,
+		}
+		if b := p.bodies[s.Index]; b != nil {
+			m.revision = string(b.revision)
+		}
+		m.occupancy = occupancyNames[p.seen(s).Occupancy]
+		for len(v) > 0 && v[0].index < s.Index {
+			v = v[1:]
+		}
+		if len(v) > 0 && v[0].index == s.Index {
+			m.blocker = string(v[0].reason)
+		}
+		p.members = append(p.members, m)
+	}
+	return p.members
+}
+
+var occupancyNames = [...]string{"Idle", "Busy", "Unknown"}
+
+func (w *world) seconds() int64 { return int64(w.now / time.Second) }
+
+func (w *world) poolNames() []string {
+	list := make([]string, len(w.pools))
+	for i, p := range w.pools {
+		list[i] = p.name
+	}
+	return list
+}
+
+// find returns the pool by name, or nil.
+func (w *world) find(name string) *pool {
+	for _, p := range w.pools {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (w *world) pool(name string) *poolPicture {
+	if p := w.find(name); p != nil {
+		return p.tally()
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// promises are what must hold at every action, whatever a scenario expects.
+// They are counted here anew, from what FORMAT.md says and not with the
+// engine's own ledger.
+//
+// A controller that reads late cannot know what it has not seen. Where a
+// promise is about numbers, it is broken if it is broken both in truth and in
+// what the controller saw, its own writes included.
+type promises struct {
+	// rolling are the slots, by identity, that a rollout took out of service
+	// and that are not back.
+	rolling map[string]bool
+}
+
+// rolls notes that a slot is taken out of service for drift.
+func (j *judge) rolls(p *pool, s *slot) {
+	if j.promises.rolling == nil {
+		j.promises.rolling = map[string]bool{}
+	}
+	j.promises.rolling[s.ID] = true
+}
+
+// rollingIn counts the slots of a pool that are rolling.
+func (j *judge) rollingIn(p *pool) (n int) {
+	if len(j.promises.rolling) == 0 {
+		return 0
+	}
+	for _, s := range p.slots {
+		if j.promises.rolling[s.ID] {
+			n++
+		}
+	}
+	return n
+}
+
+func (j *judge) promise(format string, args ...any) {
+	j.fail("promise", "", 0, fmt.Sprintf(format, args...))
+}
+
+// stored checks what must hold of every stored version of a slot.
+func (j *judge) stored(p *pool, old, next *slot) {
+	if next == nil {
+		delete(j.promises.rolling, old.ID)
+		if old.claimUID != 0 {
+			j.promise("%s went while %s held it", p.member(old.Index), old.claim)
+		}
+		return
+	}
+	if next.claimUID != 0 && next.disrupted() {
+		j.promise("%s holds claim %s and a live disruption", p.member(next.Index), next.claim)
+	}
+	if next.Phase == rollout.Terminating && next.claimUID != 0 {
+		j.promise("%s terminates although %s holds it", p.member(next.Index), next.claim)
+	}
+	if next.inService() {
+		delete(j.promises.rolling, next.ID)
+	}
+	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
+		j.claims(p, old, next)
+	}
+}
+
+// claims checks a slot that has just been claimed.
+func (j *judge) claims(p *pool, old, next *slot) {
+	if old == nil || old.claimUID != 0 || !old.inService() {
+		j.promise("%s was claimed by %s although it was not free", p.member(next.Index), next.claim)
+	}
+	for _, s := range p.slots {
+		if s.claimUID == next.claimUID && s.Index != next.Index {
+			j.promise("claim %s holds %s and %s", next.claim, p.member(s.Index), p.member(next.Index))
+		}
+	}
+}
+
+// bound checks a claim that has just been told about its member.
+func (j *judge) bound(p *pool, c *claim) {
+	for _, o := range p.claims {
+		if o != c && o.phase == v1alpha1.ClaimBound && o.member == c.member && !o.released {
+			if s := p.slots.get(o.member); s != nil && s.claimUID == o.uid {
+				j.promise("claims %s and %s share %s", o.name, c.name, p.member(c.member))
+			}
+		}
+	}
+}
+
+// born checks that a body fits. It is counted already.
+func (j *judge) born(p *pool, b *body) {
+	if j.w.bodies > j.w.nature.capacity {
+		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
+	}
+}
+
+// disrupts checks a disruption that is about to be stored on old. Seen are the
+// slots as the controller saw them, with what it has written since; spec is
+// the policy that it goes by.
+func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec *specRecord) {
+	if p.slots.get(old.Index) != old {
+		return // it is about to lose the race
+	}
+	if !slices.Contains(p.order, old.Index) {
+		p.order = append(p.order, old.Index)
+	}
+	if a.Disruption.Cause != rollout.Drift {
+		return
+	}
+	name := p.member(old.Index)
+	served := !old.ServedSince.IsZero()
+	switch {
+	case old.claimUID != 0:
+		j.promise("%s is disrupted for drift although %s holds it", name, old.claim)
+	case served && p.seen(old).Occupancy != rollout.Idle:
+		j.promise("%s is disrupted for drift although it is %s", name, occupancyNames[p.seen(old).Occupancy])
+	case old.held(j.w.now):
+		j.promise("%s is disrupted for drift although it is held", name)
+	}
+	if !old.inService() {
+		return
+	}
+	j.rolls(p, old)
+	if n := j.rollingIn(p); n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
+		j.promise("%s is taken as number %d although %d may roll at once", name, n, p.spec.policy.MaxInFlight)
+	}
+	truth := count(p.slots, old.Index, p.serves)
+	view := count(seen, old.Index, (*slot).inService)
+	if !truth.legal(&p.spec.policy) && !view.legal(&spec.policy) {
+		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
+			name, truth.up, truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
+	}
+}
+
+// sums are what the design's ledger counts.
+type sums struct{ up, free int }
+
+// count adds up the slots without the one that is taken.
+func count(list slots, taken int, serves func(*slot) bool) (n sums) {
+	for _, s := range list {
+		if s.Index == taken || !serves(s) {
+			continue
+		}
+		n.up++
+		if s.claimUID == 0 {
+			n.free++
+		}
+	}
+	return n
+}
+
+func (n sums) room(p *rollout.Policy) int { return n.up - (p.Desired - p.MaxUnavailable) }
+
+func (n sums) floorRoom(p *rollout.Policy) int {
+	if !p.HasFloor {
+		return n.free
+	}
+	return n.free - p.MinAvailable
+}
+
+func (n sums) legal(p *rollout.Policy) bool { return n.room(p) >= 0 && n.floorRoom(p) >= 0 }

@@ -1,0 +1,245 @@
+package simulate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Scenario is one file, checked and compiled. It is not changed by being
+// played, so that many runs may share it.
+type Scenario struct {
+	// File is where it came from.
+	File string
+	// Name and Why are the file's own words.
+	Name, Why string
+	// Needs lists what the file asks for and the simulator does not have yet.
+	// A scenario with needs is not played; it waits.
+	Needs []string
+	// Live is false for a story that is too long for real time.
+	Live bool
+
+	pools    []poolSetup // by name
+	several  bool
+	world    nature
+	timeline []entry
+	run      time.Duration
+	expect   expectations
+}
+
+// poolSetup is how a pool starts.
+type poolSetup struct {
+	name            string
+	spec            spec
+	target, current rollout.Revision
+	members         []memberSetup // by index
+}
+
+// memberSetup is how a member starts.
+type memberSetup struct {
+	index              int
+	revision           rollout.Revision
+	state              string
+	claim, role, shard string
+	occupancy          rollout.Occupancy
+	held               bool
+	holdUntil          time.Duration
+	cost               int
+}
+
+// Limits of what a file may ask for.
+const (
+	maxFileSize = 1 << 20
+	maxMembers  = 100_000
+	maxRepeat   = 1_000_000
+	defaultRun  = time.Hour
+)
+
+// Load reads the scenario in the file. What is wrong with it comes as one or
+// more errors of type [Error], joined.
+func Load(path string) (*Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{File: path, Text: reading(err)}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return nil, &Error{File: path, Text: reading(err)}
+	}
+	return Parse(path, data)
+}
+
+// reading is what went wrong, without the path, which Error names.
+func reading(err error) string {
+	if pe := new(os.PathError); errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// Parse checks and compiles a scenario. The file is for messages, and if it
+// is not empty, the scenario has to be named after it.
+func Parse(file string, data []byte) (*Scenario, error) {
+	p := &parser{file: file}
+	if len(data) > maxFileSize {
+		return nil, &Error{File: file, Text: fmt.Sprintf("more than %d bytes", maxFileSize)}
+	}
+	root, err := document(data)
+	if err != nil {
+		return nil, &Error{File: file, Line: yamlLine(err), Text: err.Error()}
+	}
+	if n := odd(root); n != nil {
+		p.fail(n, "aliases and merge keys are not allowed")
+		return nil, p.err()
+	}
+	s := p.scenario(root)
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	s.Needs = p.needs
+	return s, nil
+}
+
+// document is the only YAML document in the data.
+func document(data []byte) (*yaml.Node, error) {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var n, more yaml.Node
+	switch err := d.Decode(&n); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the file is empty")
+	case err != nil:
+		return nil, err
+	case !errors.Is(d.Decode(&more), io.EOF):
+		return nil, errors.New("more than one YAML document")
+	}
+	return n.Content[0], nil
+}
+
+// yamlLine finds the line in the parser's own message.
+func yamlLine(err error) (line int) {
+	if m := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); m != nil {
+		fmt.Sscan(m[1], &line) //nolint:errcheck // stays 0
+	}
+	return line
+}
+
+// odd finds an alias, which could make a small file large.
+func odd(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode || n.Tag == "!!merge" {
+		return n
+	}
+	for _, c := range n.Content {
+		if o := odd(c); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// top are the parts of a file that others depend on.
+type top struct {
+	pool, pools, groups, start, timeline, expect *yaml.Node
+}
+
+func (p *parser) scenario(root *yaml.Node) *Scenario {
+	s := &Scenario{File: p.file, Live: true, run: defaultRun, world: natural}
+	var t top
+	p.fields(root, "scenario", map[string]func(*yaml.Node){
+		"name":       func(n *yaml.Node) { s.Name = p.name(n) },
+		"why":        func(n *yaml.Node) { s.Why = p.word(n, "why") },
+		"seen":       func(n *yaml.Node) { p.seen(n) },
+		"pool":       func(n *yaml.Node) { t.pool = n },
+		"pools":      func(n *yaml.Node) { t.pools = n },
+		"groups":     func(n *yaml.Node) { t.groups = n },
+		"budgets":    func(n *yaml.Node) { p.budgets(n) },
+		"namespaces": func(n *yaml.Node) { p.namespaces(n) },
+		"world":      func(n *yaml.Node) { p.world(n, &s.world) },
+		"start":      func(n *yaml.Node) { t.start = n },
+		"timeline":   func(n *yaml.Node) { t.timeline = n },
+		"live":       func(n *yaml.Node) { s.Live = p.truth(n, "live") },
+		"run":        func(n *yaml.Node) { s.run = p.duration(n, "run") },
+		"expect":     func(n *yaml.Node) { t.expect = n },
+	})
+	if s.Name == "" {
+		p.fail(root, "scenario: name is missing")
+	}
+	groups := p.subjects(root, s, t)
+	p.start(t.start, s, groups)
+	if t.timeline != nil {
+		p.timeline(t.timeline, s)
+	}
+	if t.expect != nil {
+		p.expect(t.expect, s)
+	}
+	return s
+}
+
+// name is the scenario's own, and its file's.
+func (p *parser) name(n *yaml.Node) string {
+	s := p.word(n, "name")
+	base := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
+	switch {
+	case s != "" && !kebab.MatchString(s):
+		p.fail(n, "name must be in kebab-case, not %q", s)
+	case p.file != "" && s != "" && s != base:
+		p.fail(n, "name %q differs from the file's name", s)
+	}
+	return s
+}
+
+func (p *parser) seen(n *yaml.Node) {
+	for _, c := range p.list(n, "seen") {
+		p.word(c, "seen")
+	}
+}
+
+// subjects reads what the scenario is about: one pool, several, or groups. It
+// returns the names of the groups.
+func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) (groups []string) {
+	switch {
+	case t.pool != nil && t.pools != nil:
+		p.fail(t.pools, "pool and pools exclude one another")
+	case t.pool == nil && t.pools == nil && t.groups == nil:
+		p.fail(root, "scenario: pool, pools or groups is missing")
+	}
+	if t.pool != nil {
+		s.pools = []poolSetup{{name: "pool", spec: p.spec(t.pool)}}
+	}
+	if t.pools != nil {
+		s.several = true
+		for _, f := range p.mapping(t.pools, "pools") {
+			s.pools = append(s.pools, poolSetup{name: f.name, spec: p.spec(f.value)})
+		}
+		if len(s.pools) == 0 {
+			p.fail(t.pools, "pools: there is none")
+		}
+	}
+	if t.groups != nil {
+		s.several = true
+		groups = p.groups(t.groups)
+	}
+	return groups
+}
+
+// pool finds the setup by name; nil if there is none.
+func (s *Scenario) pool(name string) *poolSetup {
+	for i := range s.pools {
+		if s.pools[i].name == name {
+			return &s.pools[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/snapshot"
+)
+
+// spec is a pool's spec as JSON, so that merge patches are what they are in
+// the API.
+type spec map[string]any
+
+// decode turns the spec into what the API has.
+func (s spec) decode() (v1alpha1.PoolSpec, error) {
+	var out v1alpha1.PoolSpec
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	return out, err
+}
+
+// merge applies a merge patch (RFC 7386) and leaves both as they are.
+func merge(doc, patch map[string]any) map[string]any {
+	out := maps.Clone(doc)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			inner, _ := out[k].(map[string]any)
+			out[k] = merge(inner, v)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// designed are fields that the format knows, by path. Those that the API does
+// not have yet make a scenario wait; all others are mistakes.
+var designed = map[string]bool{
+	"refillBelow": true, "maxMembers": true, "autoscale": true, "sources": true,
+	"occupancy": true, "drain": true, "hooks": true,
+	"update.onFailure": true, "update.windows": true, "update.onClaimed": true,
+	"update.roles": true, "update.handover": true, "claims.heartbeat": true,
+}
+
+// values are the words that a field may have; later those among them that the
+// API does not have yet.
+var values = map[string][]string{
+	"sizing":           {"Total", "Warm"},
+	"update.type":      {"Manual", "RollingUpdate"},
+	"update.method":    {"Replace", "InPlace"},
+	"update.order":     {"LowestIndex", "OldestFirst"},
+	"update.unknown":   {"Adopt", "Replace"},
+	"claims.onRelease": {"Replace", "Reuse"},
+	"claims.prefer":    {"Updated"},
+}
+
+var later = map[string]string{"sizing": "Warm", "update.method": "InPlace"}
+
+// least and most bound numbers as the API does.
+var least = map[string]int64{"update.maxInFlight": 1, "update.failureLimit": 1}
+
+var most = map[string]int64{"replicas": maxMembers, "revisionHistoryLimit": 1000}
+
+// spec reads a pool's spec, or a merge patch on one.
+func (p *parser) spec(n *yaml.Node) spec {
+	lines := map[string]*yaml.Node{}
+	out, _ := p.object(n, reflect.TypeFor[v1alpha1.PoolSpec](), "", lines).(map[string]any)
+	decoded, err := spec(out).decode()
+	if err != nil {
+		return out // said already, field by field
+	}
+	if _, err := snapshot.Policy(&decoded); err != nil {
+		at := n
+		if field, _, ok := strings.Cut(strings.TrimPrefix(err.Error(), "spec."), ":"); ok && lines[field] != nil {
+			at = lines[field]
+		}
+		p.fail(at, "%v", err)
+	}
+	return out
+}
+
+// object reads a struct of the API as JSON, and refuses what it does not have.
+func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[string]*yaml.Node) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	lines[path] = n
+	if n.Tag == "!!null" {
+		return nil
+	}
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return p.leaf(n, t, path)
+	}
+	out := map[string]any{}
+	for _, f := range p.mapping(n, cmpOr(path, "pool")) {
+		at := strings.TrimPrefix(path+"."+f.name, ".")
+		if at == "template" {
+			p.fail(f.key, "template must not be given: bodies are simulated, see world")
+			continue
+		}
+		ft, ok := field(t, f.name)
+		switch {
+		case ok:
+			out[f.name] = p.object(f.value, ft, at, lines)
+		case designed[at]:
+			p.need(at)
+		default:
+			p.fail(f.key, "unknown field %q", at)
+		}
+	}
+	return out
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// field finds the type of a struct's field by its JSON name.
+func field(t reflect.Type, name string) (reflect.Type, bool) {
+	for f := range t.Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name && name != "" {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+// leaf reads a value and checks it against the type and the API's own limits.
+func (p *parser) leaf(n *yaml.Node, t reflect.Type, path string) any {
+	var v any
+	if err := n.Decode(&v); err != nil {
+		p.fail(n, "%s: %v", path, err)
+		return nil
+	}
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, reflect.New(t).Interface())
+	}
+	if err != nil {
+		p.fail(n, "%s: %q is not what it takes", path, n.Value)
+		return nil
+	}
+	switch v := v.(type) {
+	case int:
+		p.inRange(n, path, int64(v))
+	case string:
+		if words := values[path]; words != nil && !slices.Contains(words, v) {
+			p.fail(n, "%s must be one of %s, not %q", path, strings.Join(words, ", "), v)
+		}
+		if later[path] == v {
+			p.need(path + ": " + v)
+		}
+	}
+	return v
+}
+
+func (p *parser) inRange(n *yaml.Node, path string, v int64) {
+	high, ok := most[path]
+	if !ok {
+		high = math.MaxInt32
+	}
+	if low := least[path]; v < low || v > high {
+		p.fail(n, "%s must be from %d to %d, not %d", path, low, high, v)
+	}
+}
+
+// groups reads groups as far as the format goes, and returns their names.
+// They are not played yet.
+func (p *parser) groups(n *yaml.Node) (names []string) {
+	p.need("groups")
+	any := func(*yaml.Node) {}
+	for _, f := range p.mapping(n, "groups") {
+		names = append(names, f.name)
+		p.fields(f.value, "groups."+f.name, map[string]func(*yaml.Node){
+			"selector": any,
+			"mode":     func(v *yaml.Node) { p.oneOf(v, "mode", "Hold", "Permit") },
+			"update": func(v *yaml.Node) {
+				p.fields(v, fmt.Sprintf("groups.%s.update", f.name), map[string]func(*yaml.Node){
+					"paused": any, "maxInFlight": any, "minReadySeconds": any, "windows": any,
+					"progressDeadline": any, "failureLimit": any, "roles": any, "handover": any,
+				})
+			},
+		})
+	}
+	return names
+}
+
+// budgets reads budgets as far as the format goes. They are not played yet.
+func (p *parser) budgets(n *yaml.Node) {
+	p.need("budgets")
+	any := func(*yaml.Node) {}
+	for _, f := range p.mapping(n, "budgets") {
+		p.fields(f.value, "budgets."+f.name, map[string]func(*yaml.Node){
+			"namespaceSelector": any, "selector": any, "maxRolling": any, "windows": any,
+			"per": func(v *yaml.Node) { p.oneOf(v, "per", "Namespace", "Budget") },
+		})
+	}
+}
+
+func (p *parser) namespaces(n *yaml.Node) {
+	p.need("namespaces")
+	for _, f := range p.mapping(n, "namespaces") {
+		p.word(f.value, "namespaces."+f.name)
+	}
+}

@@ -1,0 +1,201 @@
+package simulate
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// actor is who writes.
+type actor uint8
+
+const (
+	byWorld   actor = iota // users, and the world itself
+	byPlanner              // the pool controller
+	byKeeper               // the member controller
+	byBinder               // the claim controller
+)
+
+// slot is one stored version of a member. It is never changed: a write stores
+// another one, so that a pointer is as good as a resource version.
+type slot struct {
+	rollout.Member
+	// claim and claimUID are who holds it; empty and 0 for nobody.
+	claim    string
+	claimUID int64
+	// holdUntil is when its hold ends; 0 for none.
+	holdUntil   time.Duration
+	role, shard string
+	by          actor
+}
+
+// held tells whether a hold is in force.
+func (s *slot) held(now time.Duration) bool { return now < s.holdUntil }
+
+// inService as the design defines it, from what is recorded.
+func (s *slot) inService() bool {
+	healthy := s.Phase == rollout.Available || s.Phase == rollout.InClaim
+	return healthy && (s.claimUID != 0 || !s.Cordoned && !s.Deleting && !s.disrupted())
+}
+
+// disrupted tells whether a disruption of this very incarnation is recorded.
+func (s *slot) disrupted() bool {
+	return s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation >= s.Incarnation
+}
+
+// slots are members by index.
+type slots []*slot
+
+func (l slots) find(index int) (int, bool) {
+	lo, hi := 0, len(l)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if l[mid].Index < index {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(l) && l[lo].Index == index
+}
+
+// get returns the slot at the index, or nil.
+func (l slots) get(index int) *slot {
+	if i, ok := l.find(index); ok {
+		return l[i]
+	}
+	return nil
+}
+
+// put stores a version at the index; nil removes it.
+func (l *slots) put(index int, s *slot) {
+	i, ok := l.find(index)
+	switch {
+	case ok && s != nil:
+		(*l)[i] = s
+	case ok:
+		*l = slices.Delete(*l, i, i+1)
+	case s != nil:
+		*l = slices.Insert(*l, i, s)
+	}
+}
+
+// specRecord is one version of what users say of a pool.
+type specRecord struct {
+	raw      spec
+	target   rollout.Revision
+	deleting bool
+	policy   rollout.Policy
+	life     rollout.Lifecycle
+	claims   *v1alpha1.Claims
+	err      error
+}
+
+// stateRecord is one version of what the pool controller remembers.
+type stateRecord struct {
+	target, current rollout.Revision
+	records         []rollout.Record
+}
+
+// record is what is stored with the revision.
+func (r *stateRecord) record(id rollout.Revision) rollout.Record {
+	for i := range r.records {
+		if r.records[i].ID == id {
+			return r.records[i]
+		}
+	}
+	return rollout.Record{ID: id}
+}
+
+// with is the next version, with the record.
+func (r *stateRecord) with(rec rollout.Record) *stateRecord {
+	next := *r
+	next.records = slices.Clone(r.records)
+	for i := range next.records {
+		if next.records[i].ID == rec.ID {
+			next.records[i] = rec
+			return &next
+		}
+	}
+	next.records = append(next.records, rec)
+	return &next
+}
+
+// status is what the pool controller has last written about the pool.
+type status struct {
+	conditions conditions
+	blockers   []rollout.Tally
+	verdicts   []verdict
+	next       string
+}
+
+// verdict is a member's blocker.
+type verdict struct {
+	index  int
+	reason rollout.Reason
+}
+
+// put stores a new version of a slot in place of the old one, unless somebody
+// else was faster: nil for old makes the slot, nil for next removes it. False
+// ends what the writer is doing: it lost, or it is dead.
+func (p *pool) put(by actor, old, next *slot, say func() string) bool {
+	w := p.w
+	if by != byWorld && w.down {
+		return false
+	}
+	index := 0
+	if next != nil {
+		index, next.by = next.Index, by
+	} else {
+		index = old.Index
+	}
+	if p.slots.get(index) != old {
+		w.saying(byNames[by], func() string {
+			return "is too late for " + p.member(index) + ", which has changed meanwhile"
+		})
+		return false
+	}
+	p.slots.put(index, next)
+	w.writes++
+	if say != nil {
+		w.saying(byNames[by], say)
+	}
+	w.judge.stored(p, old, next)
+	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
+	if next == nil {
+		p.forget(index)
+	}
+	w.changed(p)
+	return by == byWorld || !w.down
+}
+
+// putSpec stores what a user says.
+func (p *pool) putSpec(next *specRecord) {
+	p.spec = next
+	p.w.writes++
+	p.publish(byWorld, specKey, func(c *cache) { c.spec = next })
+	p.w.changed(p)
+}
+
+// putState stores what the pool controller wants to remember.
+func (p *pool) putState(old, next *stateRecord, say func() string) bool {
+	if p.w.down || p.state != old {
+		return false
+	}
+	p.state = next
+	p.w.writes++
+	if say != nil {
+		p.w.saying(byNames[byPlanner], say)
+	}
+	p.publish(byPlanner, stateKey, func(c *cache) { c.state = next })
+	p.w.changed(p)
+	return !p.w.down
+}
+
+var byNames = [...]string{"world", "pool", "member", "claim"}
+
+// member is a slot's name.
+func (p *pool) member(index int) string { return p.name + "-" + strconv.Itoa(index) }
