@@ -64,10 +64,22 @@ func (c *compiler) process(p *v1alpha1.Process) {
 			c.leaf("template.process.files["+strconv.Itoa(i)+"].content", *file.Content)
 		}
 	}
-	if p.Readiness != nil && p.Readiness.Exec != nil {
-		for i, word := range p.Readiness.Exec.Command {
-			c.leaf("template.process.readiness.exec.command["+strconv.Itoa(i)+"]", word)
+	if p.Readiness != nil {
+		c.readiness("template.process.readiness", p.Readiness)
+	}
+}
+
+func (c *compiler) readiness(field string, r *v1alpha1.Readiness) {
+	if r.HTTP != nil && r.HTTP.Path != nil {
+		c.leaf(field+".http.path", *r.HTTP.Path)
+	}
+	if r.Exec != nil {
+		for i, word := range r.Exec.Command {
+			c.leaf(field+".exec.command["+strconv.Itoa(i)+"]", word)
 		}
+	}
+	if r.Output != nil {
+		c.leaf(field+".output.match", r.Output.Match)
 	}
 }
 

@@ -232,7 +232,7 @@ func TestReady(t *testing.T) {
 func raw(s string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(s)} }
 
 func TestCheck(t *testing.T) {
-	content := "${ports.web}"
+	content, path := "${ports.web}", "/${d}"
 	cases := map[string]struct {
 		reason   string
 		template v1alpha1.Template
@@ -261,7 +261,7 @@ func TestCheck(t *testing.T) {
 				Env:       map[string]string{"B": "${b}", "A-1": "${member.a}"},
 				Files:     []v1alpha1.File{{Path: "x"}, {Path: "y", Content: &content}},
 				Ports:     []string{"http"},
-				Readiness: &v1alpha1.Readiness{Exec: &v1alpha1.ExecProbe{Command: []string{"${c}"}}},
+				Readiness: &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Path: &path}, Exec: &v1alpha1.ExecProbe{Command: []string{"${c}"}}, Output: &v1alpha1.OutputProbe{Match: "a$${b}${c}"}},
 			}},
 			want: []string{
 				"template.process.command: line 1, column 3: undeclared reference to 'a'",
@@ -269,7 +269,9 @@ func TestCheck(t *testing.T) {
 				"template.process.env.A-1: line 1, column 9: undefined field 'a'",
 				"template.process.env.B: line 1, column 3: undeclared reference to 'b'",
 				"template.process.files[1].content: ports.web: the process has no such port",
+				"template.process.readiness.http.path: line 1, column 4: undeclared reference to 'd'",
 				"template.process.readiness.exec.command[0]: line 1, column 3: undeclared reference to 'c'",
+				"template.process.readiness.output.match: line 1, column 9: undeclared reference to 'c'",
 			}},
 	}
 	for name, c := range cases {

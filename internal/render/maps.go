@@ -53,7 +53,9 @@ func (o ordered) Iterator() traits.Iterator {
 
 // literal is a map that an expression writes out, {…}, which CEL does not pass
 // through the adapter.
-type literal struct{ interpreter.InterpretableConstructor }
+type literal struct {
+	interpreter.InterpretableConstructor
+}
 
 // Exec implements interpreter.InterpretableV2.
 func (l literal) Exec(frame *interpreter.ExecutionFrame) ref.Val {

@@ -1,0 +1,181 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
+)
+
+// fieldManager owns the fields of what is applied.
+const fieldManager = "pawl"
+
+// Create implements body.Kind. The template has to be that of slot.Revision.
+func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if slot.ServiceAccount == "" {
+		return body.Observation{}, errNoAccount
+	}
+	manifests, err := k.manifests(ctx, slot, template)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	if err := k.locate(slot, manifests); errors.Is(err, errNotServed) {
+		return body.Observation{}, fmt.Errorf("%w: %w", body.ErrRefused, err)
+	} else if err != nil {
+		return body.Observation{}, err
+	}
+	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	watched := k.watches.ensure(acc, manifests)
+	b := &builder{account: acc, slot: slot}
+	objects, err := b.build(ctx, manifests)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	o, err := k.judge(ctx, template, manifests, objects)
+	return recheck(o, watched), err
+}
+
+// builder makes the objects of one body.
+type builder struct {
+	*account
+	slot body.Slot
+	// made are the objects that this call has made, so that it can take them
+	// back; those of earlier calls may have been in use.
+	made []made
+}
+
+type made struct {
+	client dynamic.ResourceInterface
+	object *unstructured.Unstructured
+}
+
+// build returns the objects of the body, making those that are missing. All
+// names are looked at before the first object is made.
+func (b *builder) build(ctx context.Context, manifests []manifest) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, len(manifests))
+	for i, m := range manifests {
+		live, err := b.client(m.resource, m.GetNamespace()).Get(ctx, m.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, classify("read", m, err)
+		}
+		if err := b.occupied(m, live); err != nil {
+			return nil, err
+		}
+		objects[i] = live
+	}
+	for i, m := range manifests {
+		if objects[i] != nil {
+			continue
+		}
+		var err error
+		if objects[i], err = b.make(ctx, m); err != nil {
+			return nil, b.giveUp(ctx, err)
+		}
+	}
+	return objects, nil
+}
+
+// make creates an object whose name was found free.
+func (b *builder) make(ctx context.Context, m manifest) (*unstructured.Unstructured, error) {
+	client := b.client(m.resource, m.GetNamespace())
+	object, err := apply(ctx, client, m)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		// Something has taken the name since; it may be what an earlier call
+		// asked for whose answer was lost.
+		live, getErr := client.Get(ctx, m.GetName(), metav1.GetOptions{})
+		if getErr != nil {
+			return nil, fmt.Errorf("create %s: %w", m, err)
+		}
+		return live, b.occupied(m, live)
+	}
+	if err != nil {
+		return nil, classify("create", m, err)
+	}
+	b.made = append(b.made, made{client, object})
+	if !isMarked(object, b.slot) || incarnationOf(object) != b.slot.Incarnation {
+		return nil, refuse(m.field, fmt.Errorf("%s lost the labels or the annotation of Pawl when it was created: an admission webhook changes them", m))
+	}
+	return object, nil
+}
+
+// impossibleVersion is a resource version that no object has.
+const impossibleVersion = math.MaxInt64
+
+// apply creates an object by server-side apply, so that its fields are owned as
+// later applications need it, and never takes over a namesake.
+//
+// By itself, applying to a name that somebody has taken since it was found free
+// merges into the stranger's object: there is a conflict only where both set
+// one field to different values, and Pawl's labels would be put on what is not
+// its own. A resource version makes the application conditional, as it does an
+// update: if the name is taken, by whatever, the versions differ, and the API
+// server answers Conflict and writes nothing. If it is free, there is nothing
+// to compare with, and the object is created. Both are decided in the one
+// transaction that writes, so there is no instant in between. (A UID as the
+// condition does not do: the API server then insists that the object exists.)
+func apply(ctx context.Context, client dynamic.ResourceInterface, m manifest) (*unstructured.Unstructured, error) {
+	object := m.DeepCopy()
+	object.SetResourceVersion(strconv.FormatInt(impossibleVersion, 10))
+	return client.Apply(ctx, m.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
+}
+
+// occupied returns an error that wraps body.ErrOccupied unless the live object
+// is the one that the manifest asks for.
+func (b *builder) occupied(m manifest, live *unstructured.Unstructured) error {
+	labels := live.GetLabels()
+	var why string
+	switch {
+	case labels[v1alpha1.LabelMember] == "":
+		why = "is not Pawl's"
+	case labels[v1alpha1.LabelMember] != b.slot.Member || labels[v1alpha1.LabelPool] != b.slot.Pool:
+		why = fmt.Sprintf("belongs to member %s of pool %s", labels[v1alpha1.LabelMember], labels[v1alpha1.LabelPool])
+	case !isMarked(live, b.slot):
+		why = "belongs to another Member of the same name"
+	case live.GetDeletionTimestamp() != nil:
+		why = "is still terminating"
+		if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+			why += ", held by " + strings.Join(finalizers, ", ")
+		}
+	case incarnationOf(live) != b.slot.Incarnation:
+		why = fmt.Sprintf("is of incarnation %d, not %d", incarnationOf(live), b.slot.Incarnation)
+	case labels[v1alpha1.LabelRevision] != b.slot.Revision:
+		why = fmt.Sprintf("is of revision %s, not %s", labels[v1alpha1.LabelRevision], b.slot.Revision)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s %s", body.ErrOccupied, m.field, m, why)
+}
+
+// giveUp takes back what this call has made if the rest of it cannot follow,
+// so that a refused body leaves nothing behind, and members that wait for room
+// do not hold each a part of it. After any other error the next call goes on.
+func (b *builder) giveUp(ctx context.Context, err error) error {
+	if !errors.Is(err, body.ErrRefused) && !errors.Is(err, body.ErrNoRoom) && !errors.Is(err, body.ErrOccupied) {
+		return err
+	}
+	for i := len(b.made) - 1; i >= 0; i-- {
+		m := b.made[i]
+		if undo := remove(ctx, m.client, m.object.GetName(), m.object.GetUID()); undo != nil {
+			err = fmt.Errorf("%w; also: take %s back: %w", err, nameOf(m.object), undo)
+		}
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
+)
+
+// How long an observation is good for where no watch tells of changes.
+const (
+	recheckSoon = time.Second
+	recheckLate = 10 * time.Second
+)
+
+// Observe implements body.Kind. It reads the objects from the API server itself,
+// never from a cache: what it calls Absent is. The template has to be the one
+// that the body was made from, with what is not part of the revision as it is
+// now; it is where the objects are looked for.
+func (k *Kind) Observe(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if slot.ServiceAccount == "" {
+		return body.Observation{}, errors.New("observe the body: spec.serviceAccountName is not set")
+	}
+	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	manifests, err := k.manifests(ctx, slot, template)
+	if err == nil {
+		err = k.locate(slot, manifests)
+	}
+	switch {
+	case errors.Is(err, body.ErrRefused), errors.Is(err, errNotServed):
+		return k.observeUnmakeable(ctx, acc, slot, template, err)
+	case err != nil:
+		return body.Observation{}, err
+	}
+	// First the watches, then the look, so that no change falls between them.
+	watched := k.watches.ensure(acc, manifests)
+	objects, err := look(ctx, acc, slot, manifests)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	o, err := k.judge(ctx, template, manifests, objects)
+	return recheck(o, watched), err
+}
+
+// look reads the objects; those that are missing, or not of the slot's Member,
+// are nil.
+func look(ctx context.Context, acc *account, slot body.Slot, manifests []manifest) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, len(manifests))
+	for i, m := range manifests {
+		live, err := acc.client(m.resource, m.GetNamespace()).Get(ctx, m.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", m, err)
+		case isMarked(live, slot):
+			objects[i] = live
+		}
+	}
+	return objects, nil
+}
+
+// judge says how a body is whose objects are these.
+func (k *Kind) judge(ctx context.Context, template *v1alpha1.Template, manifests []manifest, objects []*unstructured.Unstructured) (body.Observation, error) {
+	var first *unstructured.Unstructured
+	var missing, terminating []string
+	for i, o := range objects {
+		switch {
+		case o == nil:
+			missing = append(missing, manifests[i].String())
+			continue
+		case o.GetDeletionTimestamp() != nil:
+			terminating = append(terminating, nameOf(o))
+		}
+		if first == nil {
+			first = o
+		}
+	}
+	if first == nil {
+		return body.Observation{State: body.Absent}, nil
+	}
+	o := body.Observation{
+		UID:         uidOf(manifests, objects),
+		Incarnation: incarnationOf(first),
+		Revision:    first.GetLabels()[v1alpha1.LabelRevision],
+		Address:     addressOf(objects),
+		BornAt:      first.GetCreationTimestamp().Time,
+	}
+	switch {
+	case len(terminating) > 0:
+		o.State, o.Message = body.Stopping, strings.Join(terminating, ", ")+" is terminating"
+	case len(missing) > 0:
+		o.State, o.Message = body.Down, strings.Join(missing, ", ")+" is missing"
+	default:
+		var err error
+		if o.State, o.Message, err = k.readiness(ctx, template, objects); err != nil {
+			return body.Observation{}, err
+		}
+	}
+	o.Message = oneLine(o.Message)
+	return o, nil
+}
+
+// recheck says how long the observation is good for.
+func recheck(o body.Observation, watched bool) body.Observation {
+	switch {
+	case watched:
+		o.Recheck = 0
+	case o.State == body.Ready:
+		o.Recheck = recheckLate
+	default:
+		o.Recheck = recheckSoon
+	}
+	return o
+}
+
+// observeUnmakeable says how the body is of a slot whose template cannot become
+// one, because it cannot be rendered for this slot, say. As a rule there never
+// was one; but that is looked for, by the marks and among the kinds that can
+// still be made out. If there is something, its state cannot be told.
+func (k *Kind) observeUnmakeable(ctx context.Context, acc *account, slot body.Slot, template *v1alpha1.Template, cause error) (body.Observation, error) {
+	var objects []unstructured.Unstructured
+	for i := range template.Objects {
+		found, err := k.findMarked(ctx, acc, slot, template, i)
+		if err != nil {
+			return body.Observation{}, fmt.Errorf("%w; and whether there is a body cannot be told: %w", cause, err)
+		}
+		objects = append(objects, found...)
+	}
+	if len(objects) > 0 {
+		return body.Observation{}, fmt.Errorf("the state of %s cannot be told: %w", nameOf(&objects[0]), cause)
+	}
+	return recheck(body.Observation{State: body.Absent, Message: oneLine(cause.Error())}, false), nil
+}
+
+// findMarked lists what carries the Member's marks and is of the kind, and in
+// the namespace, of one manifest, which is not rendered.
+func (k *Kind) findMarked(ctx context.Context, acc *account, slot body.Slot, template *v1alpha1.Template, i int) ([]unstructured.Unstructured, error) {
+	tree, err := decode(template.Objects[i])
+	if err != nil {
+		return nil, nil //nolint:nilerr // nothing was ever made from what is no manifest
+	}
+	object := &unstructured.Unstructured{Object: tree}
+	namespace, _, _ := unstructured.NestedString(tree, "metadata", "namespace")
+	for _, s := range []string{object.GetAPIVersion(), object.GetKind(), namespace} {
+		if strings.Contains(s, "${") {
+			return nil, fmt.Errorf("%s: its kind or namespace is an expression", fieldOf(i))
+		}
+	}
+	gvk := schema.FromAPIVersionAndKind(object.GetAPIVersion(), object.GetKind())
+	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil // what is not served does not exist
+	case err != nil:
+		return nil, fmt.Errorf("look up %s: %w", gvk, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	} else if namespace == "" {
+		namespace = slot.Namespace
+	}
+	selector := metav1.ListOptions{LabelSelector: v1alpha1.LabelMember + "=" + slot.Member}
+	list, err := acc.client(mapping.Resource, namespace).List(ctx, selector)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+	}
+	var found []unstructured.Unstructured
+	for _, o := range list.Items {
+		if isMarked(&o, slot) {
+			found = append(found, o)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,55 @@
+package objects
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// reference is one object in the UID of a body. Its version is left out: the
+// object is the same in all.
+type reference struct {
+	resource        schema.GroupResource
+	namespace, name string
+	uid             types.UID
+}
+
+// String is resource.group/namespace/name/uid; no part has a slash or a comma.
+func (r reference) String() string {
+	return r.resource.String() + "/" + r.namespace + "/" + r.name + "/" + string(r.uid)
+}
+
+// uidOf is the UID of the body that consists of the objects; nil ones, which
+// are missing, do not count.
+func uidOf(manifests []manifest, objects []*unstructured.Unstructured) string {
+	var parts []string
+	for i, o := range objects {
+		if o == nil {
+			continue
+		}
+		parts = append(parts, reference{
+			resource:  manifests[i].resource.GroupResource(),
+			namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(),
+		}.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+// parseUID is the reverse of uidOf.
+func parseUID(uid string) ([]reference, error) {
+	var references []reference
+	for part := range strings.SplitSeq(uid, ",") {
+		fields := strings.Split(part, "/")
+		if len(fields) != 4 || fields[0] == "" || fields[2] == "" || fields[3] == "" {
+			return nil, fmt.Errorf("%q is not the UID of a body of objects", uid)
+		}
+		references = append(references, reference{
+			resource:  schema.ParseGroupResource(fields[0]),
+			namespace: fields[1], name: fields[2], uid: types.UID(fields[3]),
+		})
+	}
+	return references, nil
+}
