@@ -15,6 +15,10 @@ type Plan struct {
 	Blockers []Tally
 	// The conditions of the pool.
 	Updated, Ready, Reconciling, Stalled, Available Condition
+	// Surge is how many slots above the desired number this plan leaves on
+	// purpose. It is to be stored, and given to the next pass: what a
+	// scale-down leaves over is not surge.
+	Surge int
 	// Next is one sentence: what happens next, or who has to do what.
 	Next string
 
@@ -81,6 +85,7 @@ func New(s *Snapshot, now time.Time) *Plan {
 		q.rollUp()
 		q.surge()
 	}
+	q.plan.Surge = min(q.excess(), q.surplus)
 	q.report()
 	q.plan.pass = q
 	return q.plan
@@ -112,8 +117,10 @@ type pass struct {
 	// last one that may, if only some.
 	allowed int
 	bound   *Member
-	// taken are the members in service taken in this pass.
+	// taken are the members in service taken in this pass, surplus the slots
+	// above the desired number that are wanted.
 	taken    int
+	surplus  int
 	v        verdicts
 	unproven time.Time
 }

@@ -90,7 +90,7 @@ func (q *pass) tally() {
 func (q *pass) report() {
 	c := &q.plan.Counts
 	q.tally()
-	c.Surge = max(0, c.Members-c.Quarantined-q.desired())
+	c.Surge = q.plan.Surge
 	q.plan.Updated = q.updatedCondition()
 	q.plan.Next = q.sentence()
 	q.kstatus()
@@ -157,14 +157,14 @@ func (q *pass) updatedCondition() Condition {
 func (q *pass) standstill() Condition {
 	for _, r := range []Reason{OutsideWindow, BudgetFull} {
 		if n, i := q.blocked(r); n > 0 {
-			return Condition{False, "UpdateDeferred", fmt.Sprintf("%s: member %d and %d more", sentences[r], i, n-1)}
+			return Condition{False, "UpdateDeferred", fmt.Sprintf("member %d%s: %s", i, more(n-1), sentences[r])}
 		}
 	}
 	if len(q.plan.Blockers) == 0 {
 		return Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
 	}
 	t := q.plan.Blockers[0]
-	return Condition{False, "UpdateBlocked", fmt.Sprintf("%s: member %d%s", q.because(t.Reason), t.Example, more(t.Count-1))}
+	return Condition{False, "UpdateBlocked", fmt.Sprintf("member %d%s: %s", t.Example, more(t.Count-1), q.because(t.Reason))}
 }
 
 // kstatus fills in the conditions that other tools read.

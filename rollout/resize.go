@@ -3,9 +3,10 @@ package rollout
 // resize makes the slots that the size asks for, or names those that are too
 // many.
 func (q *pass) resize() {
+	q.surplus = q.surgeAllowed()
 	if q.l.slots < q.desired() {
 		q.refill()
-	} else if n := q.excess() - q.surgeAllowed(); n > 0 {
+	} else if n := q.excess() - q.surplus; n > 0 {
 		q.shrink(n)
 	}
 }
@@ -127,17 +128,21 @@ func (q *pass) surgeAllowed() int {
 	return min(p.MaxSurge, q.work())
 }
 
-// settledSurge is how many of the slots above the desired number are no loss
-// to keep: they have served, or are on probation.
+// settledSurge is how many of the surge slots stay while the rollout does not
+// go on: those that have served, and the one on probation.
 func (q *pass) settledSurge() int {
 	pending := 0
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if !m.leaving() && !m.served() && !m.Rolling() && (!q.failing || m.Index != q.probation) {
+		if !m.leaving() && !m.served() && !m.Rolling() {
 			pending++
 		}
 	}
-	return max(0, min(q.s.Policy.MaxSurge, q.excess())-pending)
+	n := max(0, min(q.s.Policy.MaxSurge, q.s.Surge, q.excess())-pending)
+	if q.failing && q.probation >= 0 {
+		n = max(n, min(1, q.excess()))
+	}
+	return n
 }
 
 // work is how many stale members in service could be taken, but for the

@@ -36,7 +36,8 @@ const (
 	// CreateBody: make the body of [Member.NextIncarnation] on Wants, then
 	// record [Member.Born], [Member.Refused] or [Member.WithoutRoom].
 	CreateBody
-	// DrainBody: begin or continue the drain; come again with Drained.
+	// DrainBody: begin or continue the drain. If that is done at once, step
+	// again with Drained, and record nothing; otherwise record the member.
 	DrainBody
 	// UndrainBody: take the drain back, then record the member.
 	UndrainBody
@@ -99,7 +100,7 @@ func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
 	case m.mustWait():
 		return Transition{Member: m}
 	case !seen.Drained && m.served() && m.Phase != Failed && seen.State == Ready:
-		return Transition{Member: m, Do: DrainBody}
+		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
 	default:
 		return Transition{Member: m.enter(Terminating, now)}
 	}

@@ -266,6 +266,8 @@ type Snapshot struct {
 	// Target is what the template says now; Current the last revision on
 	// which the whole pool once stood. They may be the same.
 	Target, Current Record
+	// Surge is Plan.Surge of the last pass, 0 if that is not known any more.
+	Surge int
 	// Members in ascending order of Index, each index once.
 	Members []Member
 	// Unreadable is why the world cannot be told: Unreachable,

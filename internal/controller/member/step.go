@@ -265,11 +265,7 @@ func (s *step) drain(ctx context.Context, t *rollout.Transition) (bool, error) {
 		s.drained = true
 		return true, nil
 	}
-	m := t.Member
-	if m.Phase != rollout.Draining {
-		m.Phase, m.PhaseSince = rollout.Draining, s.now
-	}
-	_, err = s.record(ctx, &m)
+	_, err = s.record(ctx, &t.Member)
 	return false, err
 }
 

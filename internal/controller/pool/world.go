@@ -55,7 +55,7 @@ func (r *Reconciler) read(ctx context.Context, p *v1alpha1.Pool) (*world, error)
 	if err != nil {
 		return nil, err
 	}
-	w.snapshot = rollout.Snapshot{Policy: policy, Deleting: !p.DeletionTimestamp.IsZero()}
+	w.snapshot = rollout.Snapshot{Policy: policy, Deleting: !p.DeletionTimestamp.IsZero(), Surge: int(p.Status.Surge)}
 	w.snapshot.Members = make([]rollout.Member, len(w.members))
 	for i, m := range w.members {
 		w.snapshot.Members[i] = snapshot.Member(m, w.now)
