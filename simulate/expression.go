@@ -91,7 +91,7 @@ func compile(text string, s *Scenario) (*expression, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	prg, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(1_000_000))
+	prg, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,15 @@ func (f *Failure) short() string {
 	return s
 }
 
+// Words is the failure in one line, without the state; file is where the
+// expectation stands.
+func (f *Failure) Words(file string) string {
+	if f.Line == 0 {
+		return f.short()
+	}
+	return fmt.Sprintf("%s (%s:%d)", f.short(), file, f.Line)
+}
+
 // Result is how one run of a scenario went.
 type Result struct {
 	Scenario string `json:"scenario"`
