@@ -1,0 +1,239 @@
+//go:build linux
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/body"
+)
+
+// family waits until all processes of a helperTree are there and gives their
+// pids by name.
+func (r *rig) family(slot body.Slot, names ...string) map[string]int {
+	r.Helper()
+	pids := map[string]int{}
+	for _, name := range names {
+		eventually(r.T, "process "+name, func() error {
+			b, err := os.ReadFile(filepath.Join(r.work(slot), "pid-"+name))
+			if err == nil {
+				pids[name], err = strconv.Atoi(string(b))
+			}
+			return err
+		})
+	}
+	return pids
+}
+
+func (r *rig) goneAll(pids map[string]int) {
+	r.Helper()
+	for name, pid := range pids {
+		if alive(pid) {
+			r.Errorf("process %s is left over", name)
+		}
+	}
+}
+
+func TestKind_DeleteEndsAllProcesses(t *testing.T) {
+	for name, adopted := range map[string]bool{"its own": false, "adopted": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			slot := slotNamed("web-0")
+			o := r.create(slot, helperProcess("tree", "stay"))
+			pids := r.family(slot, "leader", "child", "bare", "own-group", "orphan", "daemon")
+			if adopted {
+				r.restart()
+			}
+			r.delete(slot, o.UID)
+			r.wait(slot, body.Absent)
+			r.goneAll(pids)
+		})
+	}
+}
+
+func TestKind_ExitEndsWhatIsLeft(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	r.create(slot, helperProcess("tree", "exit"))
+	if o := r.wait(slot, body.Exited); !strings.Contains(o.Message, "exit code 3") {
+		t.Errorf("message %q", o.Message)
+	}
+	pids := r.family(slot, "leader", "child", "bare", "own-group", "orphan", "daemon")
+	eventually(t, "the end of all", func() error {
+		for name, pid := range pids {
+			if alive(pid) {
+				return errors.New(name + " is left over")
+			}
+		}
+		return nil
+	})
+	if o := r.observe(slot); o.State != body.Exited {
+		t.Errorf("afterwards it is %s, want Exited until it is deleted", o.State)
+	}
+}
+
+// What is left of a body that nobody watched when its leader ended is ended by
+// the next one, as far as it is sure whose it is.
+func TestKind_EndsWhatWasLeftUnwatched(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	o := r.create(slot, helperProcess("tree", "stay"))
+	pids := r.family(slot, "leader", "child", "bare", "own-group", "orphan", "daemon")
+	r.kind.Close()
+	_ = unix.Kill(pids["leader"], unix.SIGKILL)
+	_, _ = unix.Wait4(pids["leader"], nil, 0, nil)
+
+	r.open()
+	r.wait(slot, body.Exited)
+	r.delete(slot, o.UID)
+	r.wait(slot, body.Absent)
+	for _, name := range []string{"bare", "own-group"} {
+		// These carry no mark, and the number of their session proves nothing
+		// once its leader has gone unseen.
+		if !alive(pids[name]) {
+			t.Errorf("process %s was killed, though nobody could know whose it is", name)
+		}
+		_ = unix.Kill(pids[name], unix.SIGKILL)
+		delete(pids, name)
+	}
+	r.goneAll(pids)
+}
+
+func TestKind_GraceThenKill(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := helperProcess("stubborn")
+	p.Stop = stop("TERM", 0.3)
+	o := r.create(slot, p)
+	pids := r.family(slot, "stubborn")
+	start := time.Now()
+	r.delete(slot, o.UID)
+	stopping := r.observe(slot)
+	if stopping.State != body.Stopping || stopping.UID != o.UID {
+		t.Errorf("once told it is %+v, want Stopping", stopping)
+	}
+	eventually(t, "a word on what it waits for", func() error {
+		o := r.observe(slot)
+		if o.State == body.Stopping && strings.Contains(o.Message, "waiting for 1 of its processes") {
+			return nil
+		}
+		return fmt.Errorf("%+v", o)
+	})
+	r.wait(slot, body.Absent)
+	if took := time.Since(start); took < 300*time.Millisecond {
+		t.Errorf("killed after %s, want a grace of 0.3s", took)
+	}
+	r.goneAll(pids)
+}
+
+func TestKind_StopSignal(t *testing.T) {
+	for _, signal := range []string{"TERM", "INT", "QUIT", "HUP", "USR1", "USR2"} {
+		t.Run(signal, func(t *testing.T) {
+			r := newRig(t)
+			slot := slotNamed("web-0")
+			p := shell("trap 'echo got " + signal + "; exit 0' " + signal + "; echo set; while :; do sleep 0.05; done")
+			p.Stop = stop(signal, 30)
+			o := r.create(slot, p)
+			eventually(t, "its trap", func() error {
+				if !strings.Contains(r.log(slot, stdoutFile), "set") {
+					return errors.New("not set")
+				}
+				return nil
+			})
+			start := time.Now()
+			r.delete(slot, o.UID)
+			r.wait(slot, body.Absent)
+			if time.Since(start) > 20*time.Second || !strings.Contains(r.log(slot, stdoutFile), "got "+signal) {
+				t.Errorf("it took %s and wrote %q", time.Since(start), r.log(slot, stdoutFile))
+			}
+		})
+	}
+}
+
+// A shell that starts pawld in the background has it ignore SIGINT, and may
+// leave it files that it does not know of, such as a pipe whose reader waits.
+func TestKind_NothingIsInherited(t *testing.T) {
+	signal.Ignore(unix.SIGUSR2)
+	defer signal.Reset(unix.SIGUSR2)
+	fd, err := unix.Dup(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	r.create(slot, shell("grep -E '^Sig(Ign|Blk)' /proc/self/status; echo files; ls /proc/$$/fd; echo done; exec sleep 1000"))
+	eventually(t, "its output", func() error {
+		out := r.log(slot, stdoutFile)
+		signals, files, _ := strings.Cut(out, "files\n")
+		if strings.Count(signals, "\t0000000000000000\n") != 2 || files != "0\n1\n2\ndone\n" {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+// The grace began when the body was told, not when the next one took over.
+func TestKind_RestartDuringGrace(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := helperProcess("stubborn")
+	p.Stop = stop("TERM", 0.5)
+	o := r.create(slot, p)
+	pids := r.family(slot, "stubborn")
+	start := time.Now()
+	r.delete(slot, o.UID)
+	for range 3 {
+		r.restart()
+		if o := r.observe(slot); o.State != body.Stopping {
+			t.Errorf("after a restart it is %s, want Stopping", o.State)
+		}
+	}
+	r.wait(slot, body.Absent)
+	if took := time.Since(start); took < 500*time.Millisecond {
+		t.Errorf("killed after %s, want a grace of 0.5s", took)
+	}
+	r.goneAll(pids)
+}
+
+// A body that makes processes faster than they can be looked up ends too.
+func TestKind_ForkingBody(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := shell("trap '' TERM; f() { sleep 0.01; f & }; f & f & f & echo forking; while :; do sleep 0.1; done")
+	p.Stop = stop("KILL", 10)
+	o := r.create(slot, p)
+	eventually(t, "its start", func() error {
+		if !strings.Contains(r.log(slot, stdoutFile), "forking") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	r.delete(slot, o.UID)
+	r.wait(slot, body.Absent)
+	left, err := (&group{leader: identity{}, body: o.UID}).members()
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d processes are left over, %v", len(left), err)
+	}
+}
+
+func TestKind_UnwritableDirectory(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	o := r.create(slot, shell("mkdir -p d/e; touch d/e/f; chmod 000 d/e d; exec sleep 1000"))
+	r.delete(slot, o.UID)
+	r.wait(slot, body.Absent)
+	if _, err := os.Stat(r.work(slot)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the working directory is still there: %v", err)
+	}
+}
