@@ -41,8 +41,11 @@ type Options struct {
 	SimFile string
 	// MetricsAddr and HealthAddr are host:port to serve on; "0" is off.
 	MetricsAddr, HealthAddr string
-	// LeaderElection makes sure that only one of several copies is active.
-	LeaderElection bool
+	// LeaderElection makes sure that only one of several copies is active. The
+	// lease is in LeaderElectionNamespace; empty: in the namespace of the pod
+	// that this runs in.
+	LeaderElection          bool
+	LeaderElectionNamespace string
 }
 
 // gracePeriod is how long the controllers may take to finish what they do.
@@ -65,7 +68,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err := mgr.Add(bodies); err != nil {
 		return fmt.Errorf("add inbox: %w", err)
 	}
-	kinds, closeKinds, err := newKinds(mgr, o, bodies.notify)
+	kinds, closeKinds, err := newKinds(c, mgr, o, bodies.notify)
 	if err != nil {
 		return err
 	}
@@ -101,6 +104,7 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 		HealthProbeBindAddress:        o.HealthAddr,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "pawl.dev",
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr(gracePeriod),
 		Controller:                    config.Controller{SkipNameValidation: ptr(true)},

@@ -51,17 +51,19 @@ func (r *Reconciler) read(ctx context.Context, p *v1alpha1.Pool) (*world, error)
 	if err := r.unseen(ctx, w); err != nil {
 		return nil, err
 	}
-	policy, err := snapshot.Policy(&p.Spec)
+	for _, m := range w.members {
+		w.wake = earliest(w.wake, snapshot.HoldEnds(m))
+	}
+	if err := r.readRevisions(ctx, w); err != nil {
+		return nil, err
+	}
+	stored := history.Stored{Pool: p, Members: w.members, Revisions: w.revisions, Invalid: w.invalid}
+	s, err := stored.Snapshot(w.now)
 	if err != nil {
 		return nil, err
 	}
-	w.snapshot = rollout.Snapshot{Policy: policy, Deleting: !p.DeletionTimestamp.IsZero(), Surge: int(p.Status.Surge)}
-	w.snapshot.Members = make([]rollout.Member, len(w.members))
-	for i, m := range w.members {
-		w.snapshot.Members[i] = snapshot.Member(m, w.now)
-		w.wake = earliest(w.wake, snapshot.HoldEnds(m))
-	}
-	return w, r.readRevisions(ctx, w)
+	w.snapshot = *s
+	return w, nil
 }
 
 // list reads members, claims and revisions from the cache.
@@ -136,7 +138,7 @@ func (r *Reconciler) lookUp(ctx context.Context, pool types.NamespacedName, obje
 	}
 }
 
-// readRevisions finds target and current, and makes the revision of the
+// readRevisions reads what happened to the revisions, and stores that of the
 // template if it is new.
 func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	w.records = map[string]history.Record{}
@@ -147,44 +149,18 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 		}
 		w.records[history.RevisionID(rev)] = rec
 	}
-	if w.snapshot.Deleting {
-		w.useLastKnown("")
+	if !w.pool.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if w.invalid = r.Check(w.pool); w.invalid != nil {
-		w.useLastKnown(rollout.SourcesUnresolved)
 		return nil
 	}
 	id, err := history.ID(&w.pool.Spec.Template)
 	if err != nil {
 		w.invalid = err
-		w.useLastKnown(rollout.SourcesUnresolved)
 		return nil
 	}
-	if err := r.ensure(ctx, w, id); err != nil {
-		return err
-	}
-	w.setRecords(id)
-	return nil
-}
-
-// useLastKnown keeps the target as it was.
-func (w *world) useLastKnown(why rollout.Reason) {
-	w.setRecords(w.pool.Status.TargetRevision)
-	w.snapshot.Unreadable = why
-}
-
-func (w *world) setRecords(target string) {
-	current := target
-	if c := history.Current(w.revisions); c != nil {
-		current = history.RevisionID(c)
-	}
-	s := &w.snapshot
-	s.Current = w.records[current].Engine(current)
-	s.Target = w.records[target].Engine(target)
-	if s.Target.RolledBack {
-		s.RolledBack, s.Target = s.Target.ID, s.Current
-	}
+	return r.ensure(ctx, w, id)
 }
 
 // ensure stores the revision that the template says now, and notes when it

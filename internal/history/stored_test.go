@@ -1,0 +1,122 @@
+package history
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+func TestStored_Snapshot(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
+	old, id := sim("1"), sim("2")
+	tests := map[string]struct {
+		reason    string
+		change    func(*Stored)
+		target    rollout.Revision
+		current   rollout.Revision
+		back      rollout.Revision
+		unreadble rollout.Reason
+	}{
+		"as it is": {
+			reason: "the template is the target, the revision on which the pool last stood the current one",
+			change: func(*Stored) {}, target: rollout.Revision(id), current: rollout.Revision(old),
+		},
+		"not stored yet": {
+			reason: "what the controller has not stored yet is the target all the same",
+			change: func(s *Stored) { s.Revisions = s.Revisions[:1] }, target: rollout.Revision(id), current: rollout.Revision(old),
+		},
+		"never seen": {
+			reason: "of a new pool, the first target is the current revision",
+			change: func(s *Stored) { s.Revisions = nil }, target: rollout.Revision(id), current: rollout.Revision(id),
+		},
+		"invalid": {
+			reason: "a template that is wrong keeps the last known target",
+			change: func(s *Stored) {
+				s.Invalid = errors.New("spec.template.process.args[0]: undeclared reference")
+				s.Pool.Status.TargetRevision = old
+			},
+			target: rollout.Revision(old), current: rollout.Revision(old), unreadble: rollout.SourcesUnresolved,
+		},
+		"rolled back": {
+			reason: "after a rollback the target is the current revision",
+			change: func(s *Stored) { record(t, s.Revisions[1], Record{RolledBack: true}) },
+			target: rollout.Revision(old), current: rollout.Revision(old), back: rollout.Revision(id),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stored(t, now)
+			tt.change(s)
+			got, err := s.Snapshot(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := []any{got.Target.ID, got.Current.ID, got.RolledBack, got.Unreadable, len(got.Members)}
+			want := []any{tt.target, tt.current, tt.back, tt.unreadble, 1}
+			if diff := cmp.Diff(want, is); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStored_SnapshotUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	s := stored(t, time.Now())
+	s.Revisions[0].Annotations[v1alpha1.AnnotationRecord] = "{"
+	if _, err := s.Snapshot(time.Now()); err == nil {
+		t.Error("a record that cannot be read is taken for an empty one")
+	}
+}
+
+// stored is a pool whose template became version 2 while its one member runs 1.
+func stored(t *testing.T, now time.Time) *Stored {
+	t.Helper()
+	p := pool("1")
+	s := &Stored{Pool: p}
+	for i, version := range []string{"1", "2"} {
+		p.Spec.Template.Sim.Version = &version
+		rev, err := New(p, sim(version), int64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		record(t, rev, Record{})
+		s.Revisions = append(s.Revisions, rev)
+	}
+	stood := metav1.NewMicroTime(now)
+	record(t, s.Revisions[0], Record{StoodAt: &stood})
+	s.Members = []*v1alpha1.Member{{Status: v1alpha1.MemberStatus{Phase: v1alpha1.PhaseAvailable, Revision: sim("1")}}}
+	return s
+}
+
+func record(t *testing.T, r *appsv1.ControllerRevision, rec Record) {
+	t.Helper()
+	if err := WriteRecord(r, rec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pool(version string) *v1alpha1.Pool {
+	return &v1alpha1.Pool{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+		Spec:       v1alpha1.PoolSpec{Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: &version}}},
+	}
+}
+
+// sim is the id of the revision of a version.
+func sim(version string) string {
+	id, err := ID(&pool(version).Spec.Template)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
