@@ -54,6 +54,11 @@ func helperServe(port string) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
+	http.HandleFunc("/open", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat("open"); err != nil || r.URL.Query().Get("member") == "" {
+			http.NotFound(w, r)
+		}
+	})
 	http.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/nowhere", http.StatusFound)
 	})

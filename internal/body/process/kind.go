@@ -52,7 +52,8 @@ var errClosed = errors.New("the process kind is closed")
 
 // New gives the kind that keeps its bodies below dir, which is made if it is
 // not there, and follows again those that an earlier one has left there. Only
-// one at a time has a directory. What New gives is to be closed.
+// one at a time has a directory. What New gives is to be closed. It may notify
+// before it returns.
 func New(dir string, render Render, notify body.Notify, o Options) (*Kind, error) {
 	k := &Kind{
 		render: render, notify: notify, options: o.withDefaults(),
@@ -264,7 +265,7 @@ func (k *Kind) Delete(_ context.Context, slot body.Slot, uid string) error {
 		return s.damage
 	}
 	now := time.Now()
-	b.ToldAt = &now
+	b.ToldAt, s.note = &now, ""
 	// Where this cannot be recorded, on a full disk, it happens all the same:
 	// to forget it means to be told again.
 	_ = s.record.save(s.dir)

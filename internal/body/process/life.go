@@ -254,8 +254,8 @@ func (k *Kind) end(s *slot, l *life) error {
 	}
 	s.mu.Lock()
 	since := time.Now()
-	if l.body.ToldAt != nil {
-		since = *l.body.ToldAt
+	if told := l.body.ToldAt; told != nil && told.Before(since) {
+		since = *told
 	}
 	s.mu.Unlock()
 	return l.group.end(k.ctx, first, since.Add(grace(l.body.Stop)), func(note string) {

@@ -147,8 +147,9 @@ func (f *logFile) scan() error {
 // rotate moves all but the end of the file to generation 1, and those before
 // it one further, once it is longer than size. Where the file system can cut a
 // file's head off (ext4, xfs), no byte is lost; elsewhere those are that are
-// written between the copying and the cut. Of what is written faster than it
-// is rotated, the oldest goes first, and so it does on a full disk.
+// written between the copying and the cut. Of what is written so fast that it
+// comes to more than twice the size, the oldest goes, and so it does on a full
+// disk.
 func (f *logFile) rotate(size int64, keep int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +172,7 @@ func (f *logFile) rotate(size int64, keep int) error {
 		block = int64(s.Blksize)
 	}
 	cut := (info.Size() - 1) / block * block
-	errCopy := f.archive(file, max(0, cut-size), cut, keep)
+	errCopy := f.archive(file, max(0, cut-2*size), cut, keep)
 	if cut > 0 && unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_COLLAPSE_RANGE, 0, cut) == nil {
 		f.offset = max(0, f.offset-cut)
 		return errCopy

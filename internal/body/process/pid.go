@@ -102,12 +102,15 @@ func newHandle(id identity, pidfd int) (*handle, error) {
 		return nil, err
 	}
 	h := &handle{identity: id, file: os.NewFile(uintptr(pidfd), "pidfd")}
-	raw, err := h.file.SyscallConn()
-	if err != nil {
-		_ = h.file.Close()
-		return nil, err
+	// An error here says that the poller has not taken it.
+	err := h.file.SetReadDeadline(time.Time{})
+	if err == nil {
+		h.raw, err = h.file.SyscallConn()
 	}
-	h.raw = raw
+	if err != nil {
+		h.close()
+		return nil, fmt.Errorf("watch process %d: %w", id.PID, err)
+	}
 	return h, nil
 }
 

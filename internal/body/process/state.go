@@ -70,7 +70,7 @@ func load(dir string) (r record, err error) {
 		return record{}, err
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		return record{}, fmt.Errorf("%s is damaged: %w; once none of its processes runs, remove it", path, err)
+		return record{}, fmt.Errorf("%s is damaged: %w; once none of its processes runs, remove it and start anew", path, err)
 	}
 	return r, nil
 }
