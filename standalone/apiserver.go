@@ -10,14 +10,19 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// apiServerStartTimeout is how long the API server may take to be ready.
-const apiServerStartTimeout = 2 * time.Minute
+const (
+	// apiServerStartTimeout is how long the API server may take to be ready.
+	apiServerStartTimeout = 2 * time.Minute
+	// startPoll is the time between two looks at something that is to start.
+	startPoll = 20 * time.Millisecond
+)
 
 // apiServerFlags are kube-apiserver's, beside those about certificates and
 // etcd.
@@ -33,7 +38,6 @@ func (p *Pawld) apiServerFlags() []string {
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
-		"--profiling=false",
 	}
 	if !p.ControllerManager {
 		// Nothing makes the accounts that this plugin would ask for.
@@ -73,11 +77,11 @@ func (p *Pawld) prepareAPIServer(ctx context.Context, d *directory, c *certifica
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, utilerrors.NewAggregate(errs)
 	}
-	server, err := buildAPIServer(completed)
+	chain, err := buildAPIServer(completed)
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := server.PrepareRun()
+	prepared, err := chain.PrepareRun()
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +93,11 @@ func buildAPIServer(o options.CompletedOptions) (*apiserver.APIAggregator, error
 	if err != nil {
 		return nil, err
 	}
+	outermost := config.Aggregator.GenericConfig
+	chain := outermost.BuildHandlerChainFunc
+	outermost.BuildHandlerChainFunc = func(api http.Handler, c *server.Config) http.Handler {
+		return awaitSchemas(chain(api, c))
+	}
 	completed, err := config.Complete()
 	if err != nil {
 		return nil, err
@@ -96,26 +105,26 @@ func buildAPIServer(o options.CompletedOptions) (*apiserver.APIAggregator, error
 	return app.CreateServerChain(completed)
 }
 
-// waitReady waits until the API server says that it is ready.
-func waitReady(ctx context.Context, config *rest.Config) error {
+// waitFor waits until the API server answers a GET of path with 200.
+func waitFor(ctx context.Context, config *rest.Config, path string) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	ready := func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+	ok := func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
 		if err != nil {
 			return false, err
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return false, nil // not listening yet
+			return false, nil // not serving yet
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, apiServerStartTimeout, true, ready); err != nil {
-		return fmt.Errorf("wait for the API server: %w", err)
+	if err := wait.PollUntilContextTimeout(ctx, startPoll, apiServerStartTimeout, true, ok); err != nil {
+		return fmt.Errorf("wait for %s of the API server: %w", path, err)
 	}
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 
 const (
 	installTimeout = time.Minute
-	installPoll    = 20 * time.Millisecond
 	fieldManager   = "pawld"
 )
 
@@ -125,7 +124,7 @@ func (i installer) waitEstablished(ctx context.Context, definitions []unstructur
 	for k := range definitions {
 		d := &definitions[k]
 		var last error
-		err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
 			var o *unstructured.Unstructured
 			if o, last = i.resource(d).Get(ctx, d.GetName(), metav1.GetOptions{}); last != nil {
 				return false, nil
@@ -151,7 +150,7 @@ func (i installer) waitEstablished(ctx context.Context, definitions []unstructur
 // marker's words.
 func (i installer) waitMarker(ctx context.Context, m marker) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
 		_, last = i.client.Resource(namespaceResource).Create(ctx, m.probe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return last != nil && strings.Contains(last.Error(), m.answer()), nil
 	})
@@ -171,7 +170,7 @@ func (i installer) waitClaims(ctx context.Context) error {
 		"spec":       map[string]any{"pool": "none"},
 	}}
 	var last error
-	err := wait.PollUntilContextCancel(ctx, installPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
 		_, last = i.client.Resource(claimResource).Namespace(metav1.NamespaceDefault).
 			Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return last == nil, nil

@@ -111,10 +111,14 @@ func (p *Pawld) startAll(ctx context.Context, parts *components, s start) error 
 	parts.start(ctx, "API server", serve)
 	host := "https://" + s.listener.Addr().String()
 	admin := adminConfig(host, certs)
-	if err := waitReady(ctx, admin); err != nil {
+	// Its own preparations go on while Pawl's are made.
+	if err := waitFor(ctx, admin, "/livez/ping"); err != nil {
 		return err
 	}
 	if err := install(ctx, admin, p.Sim); err != nil {
+		return err
+	}
+	if err := waitFor(ctx, admin, "/readyz"); err != nil {
 		return err
 	}
 	if err := writeKubeconfig(p.Kubeconfig, host, certs); err != nil {
