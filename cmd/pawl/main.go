@@ -1,28 +1,21 @@
-// Command pawl is Pawl's command line, and the operator.
+// Command pawl is Pawl's command line, and the operator. Under the name
+// kubectl-pawl it is a plugin of kubectl.
 package main
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 func main() {
-	c := &cobra.Command{
-		Use:           "pawl",
-		Short:         "Keep pools of things that cannot simply be restarted on their template",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	c.AddCommand(newSimulateCommand())
-	err := c.Execute()
-	if status := exitStatus(0); errors.As(err, &status) {
-		os.Exit(int(status))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	status := newProgram(os.Args[0], streams).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(status)
 }

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/pool"
+	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/internal/render"
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// manySentences is how many members of a pool are explained one by one.
+const manySentences = 20
+
+// explanation is what the engine says about a pool as the API holds it.
+type explanation struct {
+	stored   *history.Stored
+	snapshot *rollout.Snapshot
+	plan     *rollout.Plan
+	now      time.Time
+}
+
+func (p *program) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain POOL[/INDEX]",
+		GroupID: "look",
+		Short:   "Say why a pool, or one of its members, is not updated, and what happens next",
+		Long: `Say why a pool, or one of its members, is not updated, and what happens next.
+
+The answer comes from the engine that the controller uses, asked about what the server holds now. Nothing is changed.`,
+		Example: fmt.Sprintf("  %[1]s explain web\n  %[1]s explain web/2", p.name),
+		Args:    one("POOL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			name, index, err := poolIndex(args[0])
+			if err != nil {
+				return &usageError{c, err}
+			}
+			k, err := p.connect()
+			if err != nil {
+				return err
+			}
+			return p.explain(c.Context(), k, name, index)
+		},
+	}
+}
+
+// poolIndex splits POOL/INDEX; the index is -1 where there is none.
+func poolIndex(arg string) (name string, index int, err error) {
+	name, number, ok := strings.Cut(arg, "/")
+	if !ok {
+		return name, -1, nil
+	}
+	index, err = strconv.Atoi(number)
+	if err != nil || index < 0 {
+		return "", 0, fmt.Errorf("%s: %q is no index; write POOL/INDEX, such as %s/0", arg, number, name)
+	}
+	return name, index, nil
+}
+
+func (p *program) explain(ctx context.Context, k *cluster, name string, index int) error {
+	e, err := k.explanation(ctx, name, p.now())
+	if err != nil {
+		return err
+	}
+	if index < 0 {
+		return e.pool(p.Out)
+	}
+	i := e.find(index)
+	if i < 0 {
+		return fmt.Errorf("pool %s has no member with index %d; `%s status %s` lists them", name, index, p.name, name)
+	}
+	events, err := k.events(ctx, e.stored.Members[i])
+	if err != nil {
+		return err
+	}
+	return e.member(p.Out, i, events)
+}
+
+// explanation asks the engine about the pool.
+func (c *cluster) explanation(ctx context.Context, name string, now time.Time) (*explanation, error) {
+	p, err := c.pool(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &history.Stored{Pool: p, Invalid: render.Check(&p.Spec.Template)}
+	if s.Members, err = c.members(ctx, name); err != nil {
+		return nil, err
+	}
+	var list appsv1.ControllerRevisionList
+	if err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelPool: name}); err != nil {
+		return nil, fmt.Errorf("list revisions of pool %s: %w", name, err)
+	}
+	for i := range list.Items {
+		s.Revisions = append(s.Revisions, &list.Items[i])
+	}
+	e := &explanation{stored: s, now: now}
+	if e.snapshot, err = s.Snapshot(now); err != nil {
+		return nil, err
+	}
+	e.plan = rollout.New(e.snapshot, now)
+	return e, nil
+}
+
+// find is the position of the member with the index; -1 if there is none.
+func (e *explanation) find(index int) int {
+	for i := range e.snapshot.Members {
+		if e.snapshot.Members[i].Index == index {
+			return i
+		}
+	}
+	return -1
+}
+
+// pool says how the pool stands and, for each member that is not updated, why.
+func (e *explanation) pool(w io.Writer) error {
+	p := e.stored.Pool
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool %s/%s: %s\n", p.Namespace, p.Name, headline(p))
+	e.target(&b)
+	e.conditions(&b)
+	e.blockers(&b)
+	e.sentences(&b)
+	e.next(&b, -1)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// target says which revision the members should be on, and what is wrong with
+// the template if something is.
+func (e *explanation) target(b *strings.Builder) {
+	s := e.snapshot
+	if s.Target.ID != s.Current.ID {
+		fmt.Fprintf(b, "target: revision %s, from %s\n", s.Target.ID, s.Current.ID)
+	} else {
+		fmt.Fprintf(b, "target: revision %s\n", s.Target.ID)
+	}
+	for _, line := range remarks(e.stored.Pool) {
+		if !strings.HasPrefix(line, "next: ") {
+			fmt.Fprintf(b, "note: %s\n", line)
+		}
+	}
+	if err := e.stored.Invalid; err != nil {
+		fmt.Fprintf(b, "invalid: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+func (e *explanation) conditions(b *strings.Builder) {
+	b.WriteString("\nconditions:\n")
+	rows := [][]string{}
+	for _, c := range []struct {
+		name string
+		is   rollout.Condition
+	}{
+		{v1alpha1.ConditionUpdated, e.plan.Updated}, {v1alpha1.ConditionReady, e.plan.Ready},
+		{v1alpha1.ConditionAvailable, e.plan.Available}, {v1alpha1.ConditionReconciling, e.plan.Reconciling},
+		{v1alpha1.ConditionStalled, e.plan.Stalled},
+	} {
+		rows = append(rows, []string{"  " + c.name, string(c.is.Status), c.is.Reason, c.is.Message})
+	}
+	b.WriteString(aligned(rows))
+}
+
+func (e *explanation) blockers(b *strings.Builder) {
+	if len(e.plan.Blockers) == 0 {
+		return
+	}
+	b.WriteString("\nblockers:\n")
+	rows := [][]string{}
+	for _, t := range e.plan.Blockers {
+		since := ""
+		if r := e.stored.Pool.Status.Rollout; r != nil {
+			for _, known := range r.Blockers {
+				if known.Reason == string(t.Reason) && known.Since != nil {
+					since = "for " + age(known.Since.Time, e.now)
+				}
+			}
+		}
+		rows = append(rows, []string{"  " + string(t.Reason), members(t.Count), "first: " + e.name(t.Example), since})
+	}
+	b.WriteString(aligned(rows))
+}
+
+func members(n int) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}
+
+// name is that of the member with the index.
+func (e *explanation) name(index int) string {
+	if i := e.find(index); i >= 0 {
+		return e.stored.Members[i].Name
+	}
+	return strconv.Itoa(index)
+}
+
+// sentences say why each member is not updated, of the first so many.
+func (e *explanation) sentences(b *strings.Builder) {
+	var lines []string
+	for i := range e.snapshot.Members {
+		if m := &e.snapshot.Members[i]; e.plan.Verdict(m) != "" {
+			lines = append(lines, e.plan.Explain(m))
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	b.WriteString("\nwhy:\n")
+	for i, line := range lines {
+		if i == manySentences {
+			fmt.Fprintf(b, "  and %d more\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+}
+
+// next says what the controller does next, with one member or, if the position
+// is -1, with all; and for the pool, what it waits for.
+func (e *explanation) next(b *strings.Builder, position int) {
+	b.WriteString("\nnext:\n")
+	told := 0
+	for i := range e.plan.Actions {
+		a := &e.plan.Actions[i]
+		mine := position < 0 || a.Index == e.snapshot.Members[position].Index && aboutMember(a.Kind)
+		if !mine || !aboutMember(a.Kind) || told == manySentences {
+			continue
+		}
+		told++
+		fmt.Fprintf(b, "  %s\n", pool.Sentence(a, e.slot(a.Index)))
+	}
+	fmt.Fprintf(b, "  %s\n", e.plan.Next)
+	if !e.plan.Wake.IsZero() {
+		fmt.Fprintf(b, "  looks again by itself in %s\n", age(e.now, e.plan.Wake))
+	}
+}
+
+// slot is the name of the member with the index, also of one that is not there
+// yet.
+func (e *explanation) slot(index int) string { return e.stored.Pool.Name + "-" + strconv.Itoa(index) }
+
+// aboutMember tells whether an action is one on a member rather than on a
+// revision.
+func aboutMember(k rollout.Kind) bool {
+	switch k {
+	case rollout.Undo, rollout.Grant, rollout.Disrupt, rollout.CreateSlot:
+		return true
+	}
+	return false
+}
+
+// age is a span of time as people say it.
+func age(from, to time.Time) string { return duration.HumanDuration(to.Sub(from)) }
+
+func since(t *metav1.MicroTime, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return " for " + age(t.Time, now)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// manyEvents is how many events of a member are shown, the latest ones.
+const manyEvents = 10
+
+// member says why one member is not updated, and what became of it lately.
+func (e *explanation) member(w io.Writer, i int, events []eventsv1.Event) error {
+	m, slot := e.stored.Members[i], &e.snapshot.Members[i]
+	var b strings.Builder
+	fmt.Fprintf(&b, "member %s/%s of pool %s: %s%s\n", m.Namespace, m.Name, m.Spec.Pool, phase(m), since(m.Status.PhaseSince, e.now))
+	for _, line := range e.facts(m) {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	b.WriteString("\nwhy:\n")
+	if reason := e.plan.Verdict(slot); reason != "" {
+		fmt.Fprintf(&b, "  %s: %s\n", reason, e.plan.Explain(slot))
+	} else {
+		fmt.Fprintf(&b, "  %s\n", e.plan.Explain(slot))
+	}
+	e.next(&b, i)
+	b.WriteString("\nevents:\n")
+	if len(events) == 0 {
+		b.WriteString("  none of late\n")
+	}
+	rows := [][]string{}
+	for _, event := range events {
+		rows = append(rows, []string{"  " + age(when(&event), e.now) + " ago", event.Reason, event.Note})
+	}
+	b.WriteString(aligned(rows))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// facts are what is recorded of a member.
+func (e *explanation) facts(m *v1alpha1.Member) []string {
+	st := &m.Status
+	list := []string{fmt.Sprintf("revision %s, incarnation %d, address %s", orDash(st.Revision), st.Incarnation, orDash(st.Address))}
+	if c := m.Spec.Claim; c != nil {
+		line := fmt.Sprintf("claimed by %s%s", holder(m), since(c.BoundAt, e.now))
+		if c.ExpiresAt != nil {
+			line += ", expires in " + age(e.now, c.ExpiresAt.Time)
+		}
+		list = append(list, line)
+	}
+	if d := disruption(m); d != nil {
+		list = append(list, fmt.Sprintf("disrupted%s: %s, to %s the body", since(d.Since, e.now), d.Reason, strings.ToLower(string(d.Action))))
+	}
+	if st.Message != "" {
+		list = append(list, "its body says: "+st.Message)
+	}
+	if t := st.NextAttemptAt; t != nil && t.After(e.now) {
+		list = append(list, "the next attempt to make a body is in "+age(e.now, t.Time))
+	}
+	return list
+}
+
+// events are the latest ones about a member, of its pool and of its claims,
+// the oldest first.
+func (c *cluster) events(ctx context.Context, m *v1alpha1.Member) ([]eventsv1.Event, error) {
+	var found []eventsv1.Event
+	for _, of := range []fields.Set{
+		{"regarding.kind": "Pool", "regarding.name": m.Spec.Pool}, {"regarding.kind": "Claim"}, {"regarding.kind": "Member", "regarding.name": m.Name},
+	} {
+		var list eventsv1.EventList
+		if err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingFieldsSelector{Selector: of.AsSelector()}); err != nil {
+			return nil, fmt.Errorf("list events of member %s: %w", m.Name, err)
+		}
+		for _, e := range list.Items {
+			if e.Regarding.UID == m.UID || e.Related != nil && e.Related.UID == m.UID {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b eventsv1.Event) int { return cmp.Compare(when(&a).UnixMicro(), when(&b).UnixMicro()) })
+	return found[max(0, len(found)-manyEvents):], nil
+}
+
+// when is when an event last happened.
+func when(e *eventsv1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.DeprecatedLastTimestamp.Time
+}

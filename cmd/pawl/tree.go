@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// manyMembers is the number of members beyond which they are summed up.
+const manyMembers = 50
+
+// tree is a pool and its members as a person reads them.
+type tree struct {
+	pool    *v1alpha1.Pool
+	members []*v1alpha1.Member
+	// all members are told one by one, however many there are.
+	all bool
+}
+
+// String is the pool's line, what comes next, and the members below it.
+func (t *tree) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool %s/%s: %s\n", t.pool.Namespace, t.pool.Name, headline(t.pool))
+	for _, line := range remarks(t.pool) {
+		fmt.Fprintf(&b, "│ %s\n", line)
+	}
+	if len(t.members) == 0 {
+		b.WriteString("└─ no members\n")
+		return b.String()
+	}
+	rows := t.rows()
+	lines := strings.Split(strings.TrimSuffix(aligned(rows), "\n"), "\n")
+	fmt.Fprintf(&b, "│  %s\n", lines[0])
+	for i, line := range lines[1:] {
+		branch := "├─ "
+		if i == len(lines)-2 {
+			branch = "└─ "
+		}
+		b.WriteString(branch + line + "\n")
+	}
+	return b.String()
+}
+
+// headline is a pool in numbers, and the state of its rollout.
+func headline(p *v1alpha1.Pool) string {
+	st := &p.Status
+	updated, total := progress(p)
+	parts := []string{
+		fmt.Sprintf("%d of %d updated", updated, total), fmt.Sprintf("%d free", st.Free),
+		fmt.Sprintf("%d claimed", st.Claimed), fmt.Sprintf("%d rolling", st.Rolling),
+	}
+	for _, more := range []struct {
+		count int32
+		what  string
+	}{{st.Unknown, "of unknown revision"}, {st.Surge, "surge"}, {st.Failed, "failed"}, {st.WaitingClaims, "claims waiting"}} {
+		if more.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.what))
+		}
+	}
+	line := strings.Join(parts, ", ")
+	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionUpdated); c != nil {
+		line += "; " + c.Reason
+	}
+	return line
+}
+
+// progress is how many members are on the target, and how many there are.
+func progress(p *v1alpha1.Pool) (updated, total int32) {
+	if r := p.Status.Rollout; r != nil {
+		return r.Updated, r.Total
+	}
+	return p.Status.Updated, p.Status.Replicas
+}
+
+// remarks are what a person should know beside the numbers.
+func remarks(p *v1alpha1.Pool) []string {
+	var list []string
+	switch {
+	case !p.DeletionTimestamp.IsZero():
+		list = append(list, "it is being deleted")
+	case p.Status.ObservedGeneration == 0:
+		list = append(list, "no controller has looked at it yet; is `pawl controller` or pawld running?")
+	case p.Status.ObservedGeneration < p.Generation:
+		list = append(list, "the controller has not seen its latest edit yet")
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		list = append(list, "stalled: "+c.Message)
+	}
+	if r := p.Status.Rollout; r != nil && r.Next != "" {
+		list = append(list, "next: "+r.Next)
+	}
+	return list
+}
+
+// rows are the members as a table, its head first.
+func (t *tree) rows() [][]string {
+	if len(t.members) > manyMembers && !t.all {
+		return groups(t.members)
+	}
+	rows := [][]string{{"MEMBER", "PHASE", "REVISION", "CLAIM", "REASON", "ADDRESS"}}
+	for _, m := range t.members {
+		rows = append(rows, []string{
+			m.Name, phase(m), orDash(m.Status.Revision), holder(m), reason(m), orDash(m.Status.Address),
+		})
+	}
+	return rows
+}
+
+// groups sums members up that are in the same state.
+func groups(members []*v1alpha1.Member) [][]string {
+	type state struct{ phase, revision, reason string }
+	count, example := map[state]int{}, map[state]string{}
+	var states []state
+	for _, m := range members {
+		s := state{phase(m), orDash(m.Status.Revision), reason(m)}
+		if count[s] == 0 {
+			states, example[s] = append(states, s), m.Name
+		}
+		count[s]++
+	}
+	slices.SortStableFunc(states, func(a, b state) int { return cmp.Compare(count[b], count[a]) })
+	rows := [][]string{{"MEMBERS", "PHASE", "REVISION", "REASON", "EXAMPLE"}}
+	for _, s := range states {
+		rows = append(rows, []string{fmt.Sprint(count[s]), s.phase, s.revision, s.reason, example[s]})
+	}
+	return rows
+}
+
+func phase(m *v1alpha1.Member) string {
+	if m.Status.Phase == "" {
+		return string(v1alpha1.PhasePending)
+	}
+	return string(m.Status.Phase)
+}
+
+// holder is the claim that a member has, and whose it is.
+func holder(m *v1alpha1.Member) string {
+	c := m.Spec.Claim
+	switch {
+	case c == nil:
+		return "-"
+	case c.Holder == "":
+		return c.Name
+	}
+	return fmt.Sprintf("%s (%s)", c.Name, c.Holder)
+}
+
+// reason is why a member goes, or else what keeps it from being updated.
+func reason(m *v1alpha1.Member) string {
+	if d := disruption(m); d != nil {
+		return string(d.Reason)
+	}
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return "-"
+	}
+	return c.Reason
+}
+
+// disruption is the member's, unless it is spent.
+func disruption(m *v1alpha1.Member) *v1alpha1.Disruption {
+	if d := m.Spec.Disruption; d != nil && d.Incarnation >= m.Status.Incarnation {
+		return d
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// aligned sets rows in columns, one line each.
+func aligned(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return b.String()
+}
