@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -81,6 +82,14 @@ func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 		out.Rolling = &d.Rolling
 	}
 	return out
+}
+
+// OnTarget is the condition Updated of a member that is on the target.
+func OnTarget(m *rollout.Member) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionTrue, Reason: "OnTarget",
+		Message: fmt.Sprintf("member %d is on revision %s, the target", m.Index, m.Runs),
+	}
 }
 
 // Hold is the value of the annotation pawl.dev/hold.

@@ -12,20 +12,26 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/pawldtest"
 )
 
 // deadline bounds every wait for something that takes seconds on an idle
@@ -44,7 +50,8 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(envServe); address != "" {
 		serve(address)
 	}
-	os.Exit(m.Run())
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(pawldtest.Main(m, pawldtest.WithSim()))
 }
 
 // answer is what a process says about itself.
@@ -68,8 +75,16 @@ func serve(address string) {
 type world struct {
 	t *testing.T
 	c client.WithWatch
+	// namespace is the test's own.
+	namespace string
 	// run marks the processes.
 	run string
+}
+
+// shared is a namespace of the pawld that the tests share.
+func shared(t *testing.T) *world {
+	t.Helper()
+	return newWorld(t, pawldtest.Shared(t).Config)
 }
 
 func newWorld(t *testing.T, config *rest.Config) *world {
@@ -82,10 +97,11 @@ func newWorld(t *testing.T, config *rest.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, c: c, run: rand.String(10)}
+	run := rand.String(10)
+	w := &world{t: t, c: c, namespace: "e2e-" + run, run: run}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	return w
 }
-
-const namespace = "default"
 
 func ptr[T any](v T) *T { return &v }
 
@@ -97,7 +113,7 @@ func (w *world) processPool(name string, n int32, version string) *v1alpha1.Pool
 		w.t.Fatal(err)
 	}
 	return &v1alpha1.Pool{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
 		Spec: v1alpha1.PoolSpec{
 			Replicas: ptr(n),
 			Update:   &v1alpha1.Update{Type: ptr(v1alpha1.UpdateRollingUpdate)},
@@ -113,9 +129,9 @@ func (w *world) processPool(name string, n int32, version string) *v1alpha1.Pool
 }
 
 // simPool is a pool of n simulated bodies.
-func simPool(name string, n int32, sim v1alpha1.Sim) *v1alpha1.Pool {
+func (w *world) simPool(name string, n int32, sim v1alpha1.Sim) *v1alpha1.Pool {
 	return &v1alpha1.Pool{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
 		Spec: v1alpha1.PoolSpec{
 			Replicas: ptr(n),
 			Update:   &v1alpha1.Update{Type: ptr(v1alpha1.UpdateRollingUpdate)},
@@ -148,7 +164,7 @@ func (w *world) edit(name string, change func(*v1alpha1.Pool)) {
 func (w *world) pool(name string) *v1alpha1.Pool {
 	w.t.Helper()
 	var p v1alpha1.Pool
-	err := w.c.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &p)
+	err := w.c.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &p)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -162,7 +178,7 @@ func (w *world) pool(name string) *v1alpha1.Pool {
 func (w *world) members(pool string) []v1alpha1.Member {
 	w.t.Helper()
 	var list v1alpha1.MemberList
-	if err := w.c.List(w.t.Context(), &list, client.InNamespace(namespace), client.MatchingFields{"spec.pool": pool}); err != nil {
+	if err := w.c.List(w.t.Context(), &list, client.InNamespace(w.namespace), client.MatchingFields{"spec.pool": pool}); err != nil {
 		w.t.Fatalf("list members of %s: %v", pool, err)
 	}
 	byIndex := make([]v1alpha1.Member, len(list.Items))
@@ -223,7 +239,7 @@ func describe(p *v1alpha1.Pool) string {
 // claim makes a claim and waits until it is bound.
 func (w *world) claim(name, pool string) *v1alpha1.Claim {
 	w.t.Helper()
-	c := &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: v1alpha1.ClaimSpec{Pool: pool}}
+	c := &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: v1alpha1.ClaimSpec{Pool: pool}}
 	w.create(c)
 	w.eventually("claim "+name+" bound", func() error {
 		if err := w.c.Get(w.t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
@@ -281,4 +297,13 @@ func ask(ctx context.Context, address string) (answer, error) {
 	}
 	defer resp.Body.Close()
 	return a, json.NewDecoder(resp.Body).Decode(&a)
+}
+
+func intOrString(n int) *intstr.IntOrString { return ptr(intstr.FromInt32(int32(n))) }
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }

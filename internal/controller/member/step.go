@@ -30,12 +30,20 @@ type step struct {
 
 	pool      *v1alpha1.Pool
 	lifecycle rollout.Lifecycle
+	// target is what the pool's template said last.
+	target rollout.Revision
 	// kind and template are those of the body that is there, or was.
 	kind     body.Kind
 	template *v1alpha1.Template
 	seen     body.Observation
 	drained  bool
+	// speaks is when a change of the message alone is written.
+	speaks time.Time
 }
+
+// quiet is how long a slot has to be in its phase until a change of its
+// message alone is worth a write: a body that boots says many things.
+const quiet = 3 * time.Second
 
 // maxSteps bounds the steps of one reconciliation; a life has fewer.
 const maxSteps = 12
@@ -59,7 +67,7 @@ func (s *step) run(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		wake = earliest(t.Wake, s.recheck(), snapshot.HoldEnds(s.member))
+		wake = earliest(t.Wake, s.recheck(), s.speaks, snapshot.HoldEnds(s.member))
 		if !again {
 			return wake, nil
 		}
@@ -100,6 +108,7 @@ func (s *step) prepare(ctx context.Context) error {
 		return err
 	}
 	s.pool, s.lifecycle = &p, snapshot.Lifecycle(&p.Spec, policy)
+	s.target = rollout.Revision(p.Status.TargetRevision)
 	id := s.member.Status.Revision
 	if id == "" {
 		id = s.member.Spec.Revision
@@ -229,6 +238,7 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 	case errors.Is(err, body.ErrNoRoom):
 		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
 		_, err := s.record(ctx, ptr(m.WithoutRoom(s.now)))
+		s.speaks = time.Time{}
 		t.Wake = at(s.member.Status.NextAttemptAt)
 		return false, err
 	case errors.Is(err, body.ErrOccupied):
@@ -307,17 +317,23 @@ func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
 	was := s.member.DeepCopy()
 	st := &s.member.Status
 	snapshot.SetStatus(st, m)
-	st.Message = oneLine(s.seen.Message)
-	if m.Body && s.seen.State != body.Absent && s.sight().State != rollout.Absent {
+	if m.Body && s.sight().State != rollout.Absent {
 		st.BodyUID, st.Address = s.seen.UID, s.seen.Address
 		if m.Runs == "" && s.seen.Revision != "" {
 			st.Revision = s.seen.Revision
 		}
 	}
-	s.setReady(m)
+	s.setConditions(m)
+	message := oneLine(s.seen.Message)
 	if equality.Semantic.DeepEqual(was.Status, s.member.Status) {
-		return false, nil
+		if st.Message == message {
+			return false, nil
+		}
+		if s.speaks = m.PhaseSince.Add(quiet); s.now.Before(s.speaks) {
+			return false, nil
+		}
 	}
+	st.Message = message
 	if err := s.r.Client.Status().Update(ctx, s.member); err != nil {
 		s.member = was
 		return false, err //nolint:wrapcheck // a conflict stays one
@@ -326,17 +342,26 @@ func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
 	return true, nil
 }
 
-func (s *step) setReady(m *rollout.Member) {
-	c := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: m.Phase.String(),
-		ObservedGeneration: s.member.Generation, Message: s.member.Status.Message,
-	}
+// setConditions says whether the member is in service, and, of a body that is
+// on the target, that it is: the pool's controller says it of the others.
+func (s *step) setConditions(m *rollout.Member) {
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: m.Phase.String()}
 	if m.Phase == rollout.Available || m.Phase == rollout.InClaim {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "InService", ""
+		ready.Status, ready.Reason = metav1.ConditionTrue, "InService"
 	}
-	if have := meta.FindStatusCondition(s.member.Status.Conditions, c.Type); have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
-		return // its observedGeneration alone is not worth a write
+	s.setCondition(ready)
+	if m.Body && m.Runs != "" && m.Runs == s.target && m.Phase == rollout.Provisioning {
+		s.setCondition(snapshot.OnTarget(m))
 	}
+}
+
+// setCondition sets a condition whose reason has changed.
+func (s *step) setCondition(c metav1.Condition) {
+	have := meta.FindStatusCondition(s.member.Status.Conditions, c.Type)
+	if have != nil && have.Status == c.Status && have.Reason == c.Reason {
+		return
+	}
+	c.ObservedGeneration = s.member.Generation
 	meta.SetStatusCondition(&s.member.Status.Conditions, c)
 }
 

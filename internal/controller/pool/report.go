@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // report writes what the pass came to: the pool's status, and the members'
@@ -198,7 +199,7 @@ func (w *world) memberCondition(p *rollout.Plan, m *rollout.Member) metav1.Condi
 	case reason != "":
 		c.Status, c.Reason = metav1.ConditionFalse, string(reason)
 	case m.Runs == w.snapshot.Target.ID:
-		c.Status, c.Reason = metav1.ConditionTrue, "OnTarget"
+		return snapshot.OnTarget(m)
 	default:
 		c.Status, c.Reason = metav1.ConditionUnknown, "RevisionUnknown"
 	}
