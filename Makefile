@@ -1,0 +1,174 @@
+# Pawl's build. `make` lists the targets. Programs go to bin/, tools to
+# bin/tools/; nothing is installed and no port is fixed, so that several checkouts
+# and a running pawld do not meet.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+KUBERNETES := $(shell sed -n 's/^.*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' standalone/go.mod | head -1)
+
+# Where `make up` keeps its data.
+DIR ?= .pawl
+# How long `make fuzz` takes, in seconds, and under how many seeds scenarios are played.
+FUZZTIME ?= 30
+SEEDS ?= 20
+# The scenarios to play: all but those that scenarios/LATER names, which need
+# what is not built yet.
+LATER := $(shell sed 's/[[:space:]]*\#.*//' scenarios/LATER 2>/dev/null)
+SCENARIOS ?= $(filter-out $(LATER:%=scenarios/%.yaml),$(wildcard scenarios/*.yaml))
+
+space := $(subst ,, )
+kubernetes := $(subst ., ,$(KUBERNETES))
+kubeflags := \
+	-X k8s.io/component-base/version.gitVersion=v$(KUBERNETES) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(kubernetes)) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(kubernetes)) \
+	-X k8s.io/component-base/version.gitTreeState=clean
+
+tally := bin/tools/tally
+golangci := $(CURDIR)/bin/tools/golangci-lint
+generators := bin/tools/controller-gen bin/tools/crd-ref-docs
+shells := .ci/run $(wildcard tools/*.sh)
+# Packages with tests that need a real API server.
+integration = $(shell grep -rl --include='*_test.go' '^//go:build integration' cmd internal examples 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's/^/.\//')
+# Linters that would analyse everything that is imported from its source: for
+# standalone, all of Kubernetes. go vet does the most important of it, cached.
+fromsource := govet,staticcheck,bodyclose,contextcheck,nilerr,nilnesserr,noctx,gosec,unparam,spancheck,rowserrcheck,sqlclosecheck
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+## Build
+
+.PHONY: build
+build: pawl pawld ## bin/pawl and bin/pawld; Kubernetes takes five to six minutes, once
+
+.PHONY: pawl
+pawl: ## bin/pawl: the command line and the operator
+	@tools/compile.sh pawl cmd/pawl $(CURDIR)/bin/pawl -ldflags '-X main.release=$(VERSION)'
+
+.PHONY: pawld
+pawld: ## bin/pawld: the same with a Kubernetes API server and etcd inside
+	@nice tools/compile.sh pawld standalone $(CURDIR)/bin/pawld -ldflags '-s -w -X main.release=$(VERSION) $(kubeflags)'
+
+.PHONY: generate
+generate: $(generators) ## write generated files: deepcopy functions, CRDs, docs/api.md
+	@tools/generate.sh .
+
+.PHONY: clean
+clean: ## remove bin/, and nothing else
+	rm -rf bin
+
+## Run
+
+.PHONY: demo
+demo: build ## a pool of processes that rolls, in under a minute
+	@go run ./examples/quickstart/demo -pawl bin/pawl -pawld bin/pawld
+
+.PHONY: up
+up: build ## start pawld on DIR (.pawl), leave it running, print its kubeconfig
+	@tools/up.sh bin/pawld $(DIR)
+
+.PHONY: down
+down: ## stop the pawld of DIR
+	@tools/down.sh $(DIR)
+
+## Test
+
+# The long compilation of Kubernetes goes on beside what does not need it.
+.PHONY: test
+test: ## everything below, the cheap first
+	@start=$$(date +%s); \
+	$(MAKE) --no-print-directory fmt-check layers verify && \
+	$(MAKE) --no-print-directory -j2 build test-beside && \
+	$(MAKE) --no-print-directory scenarios test-integration demo vet-standalone lint-standalone && \
+	s=$$(($$(date +%s) - start)) && \
+	echo "test: everything passed in $$((s / 60)) min $$((s % 60)) s"
+
+.PHONY: test-beside
+test-beside:
+	@for target in test-unit vet-root lint-root fuzz; do $(MAKE) --no-print-directory $$target || exit; done
+
+.PHONY: test-unit
+test-unit: $(tally) ## unit and property tests, under the race detector
+	@$(tally) test-unit go test -json -race -short ./...
+
+.PHONY: test-integration
+test-integration: $(tally) pawld ## tests on a real API server, pawld's
+	@PAWLD=$(CURDIR)/bin/pawld $(tally) test-integration go test -json -race -tags integration -timeout 20m $(integration)
+
+.PHONY: scenarios
+scenarios: pawl ## play the scenario files, each under SEEDS seeds
+	@bin/pawl simulate --seeds $(SEEDS) $(SCENARIOS)
+	@echo "scenarios: $(words $(SCENARIOS)) files held under $(SEEDS) seeds each"
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test, FUZZTIME seconds in all
+	@tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## the benchmarks of the engine and of revisions
+	@mkdir -p bin
+	@go test -run '^$$' -bench . -benchmem ./rollout ./revision >bin/bench.txt || { cat bin/bench.txt; exit 1; }
+	@cat bin/bench.txt
+	@echo "bench: $$(grep -c ^Benchmark bin/bench.txt) benchmarks run"
+
+## Check
+
+.PHONY: fmt-check
+fmt-check: ## gofmt has nothing to change
+	@files=$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do if [ -e "$$f" ]; then echo "$$f"; fi; done); \
+	bad=$$(gofmt -l $$files) && if [ -n "$$bad" ]; then echo "gofmt would change:" && echo "$$bad" && exit 1; fi && \
+	echo "fmt-check: $$(echo "$$files" | wc -l) files are formatted"
+
+.PHONY: layers
+layers: $(tally) ## imports go in the direction that the design says
+	@$(tally) layers go test -json ./internal/layers
+
+.PHONY: vet
+vet: vet-root vet-standalone ## go vet, with every build tag
+
+.PHONY: vet-root
+vet-root:
+	@go vet -tags integration ./...
+	@echo "vet: $$(go list -tags integration ./... | wc -l) packages are clean"
+
+.PHONY: vet-standalone
+vet-standalone:
+	@go vet -C standalone -tags integration ./...
+	@echo "vet: standalone is clean"
+
+.PHONY: lint
+lint: lint-root lint-standalone ## golangci-lint with all linters, and shellcheck if there is one
+
+.PHONY: lint-root
+lint-root: bin/tools/golangci-lint
+	@$(golangci) run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck $(shells); fi
+	@echo "lint: the root module is clean"
+
+.PHONY: lint-standalone
+lint-standalone: bin/tools/golangci-lint
+	@cd standalone && $(golangci) run -D $(fromsource) ./...
+	@echo "lint: standalone is clean"
+
+.PHONY: verify
+verify: $(generators) ## generated files are what their source says
+	@tools/verify.sh
+
+## Tools
+
+bin/tools/golangci-lint: $(wildcard tools/golangci/*)
+	@tools/compile.sh golangci-lint tools/golangci $(CURDIR)/$@
+
+bin/tools/controller-gen: tools/go.mod
+	@go build -C tools -o ../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+bin/tools/crd-ref-docs: tools/go.mod
+	@go build -C tools -o ../$@ github.com/elastic/crd-ref-docs
+
+bin/tools/tally: $(wildcard tools/tally/*.go)
+	@go build -C tools -o ../$@ ./tally
+
+.PHONY: help
+help: ## this list
+	@awk '/^## / {print "\n" substr($$0, 4)} \
+	/^[a-z-]+:.*## / {name = $$1; sub(":$$", "", name); sub(/^.*## /, ""); printf "  %-18s %s\n", name, $$0}' $(MAKEFILE_LIST)
