@@ -53,8 +53,8 @@ func (q *pass) onProbation(m *Member) bool {
 	return q.probation == m.Index
 }
 
-// findProbation chooses the slot that failed first, of those that are still
-// there and not back in service.
+// findProbation chooses the slot that failed first, of those that may still
+// recover; if there is none, one that tries the target already; else anybody.
 func (q *pass) findProbation() {
 	q.probation = nobody
 	if !q.failing {
@@ -62,12 +62,32 @@ func (q *pass) findProbation() {
 	}
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
-		if m := q.member(f.Index); m != nil && m.ID == f.ID && !m.leaving() && !m.InService() {
+		m := q.member(f.Index)
+		if m != nil && m.ID == f.ID && !m.leaving() && (!m.InService() || m.Runs == q.target.ID) {
 			q.probation = f.Index
 			return
 		}
 	}
+	for i := range q.s.Members {
+		if m := &q.s.Members[i]; q.tries(m) {
+			q.probation = m.Index
+			return
+		}
+	}
 	q.probation = anybody
+}
+
+// tries tells whether the slot is to get a body of the target, or has one that
+// has not recovered yet.
+func (q *pass) tries(m *Member) bool {
+	switch {
+	case m.leaving() || m.Phase == Quarantined:
+		return false
+	case m.unborn():
+		return m.Wants == q.target.ID
+	default:
+		return m.Body && m.Runs == q.target.ID && m.Phase != Failed && (!m.served() || m.ServedSince.After(q.cutoff))
+	}
 }
 
 // member finds the slot with the index; nil if there is none.

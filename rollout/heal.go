@@ -6,7 +6,7 @@ package rollout
 func (q *pass) heal() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if q.done[i] || m.live() || m.Deleting || m.Phase == Quarantined {
+		if q.done.has(i) || m.live() || m.Deleting || m.Phase == Quarantined {
 			continue
 		}
 		switch {

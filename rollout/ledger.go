@@ -36,53 +36,86 @@ type ledger struct {
 	provenBorn time.Time
 	// ordered: somebody has given members a cost.
 	ordered bool
-	// oldest is when the member that is on its way for longest set out, latest
-	// when a member last came into service.
-	oldest, latest time.Time
+	// oldest is when the member that is on its way for longest set out.
+	oldest time.Time
 }
 
 // read enters every member, and notes those that are not simply in service.
 func (q *pass) read() {
+	p := &q.s.Policy
+	// Who has recovered matters only while something depends on it.
+	q.proving = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
+	q.cutoff = q.now.Add(-p.RecoverAfter())
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		q.enter(m)
-		if m.Disruption.Cause != NoCause || !m.healthy() || m.Deleting || m.Runs == "" {
-			q.odd = append(q.odd, i)
+		if m.simple() {
+			q.enterSimple(m)
+			continue
 		}
+		q.enter(m)
+		q.odd = append(q.odd, i)
 	}
 	c := &q.plan.Counts
-	c.InService, c.Free, c.Rolling = q.l.up, q.l.free, q.l.rolling
+	c.Members, c.InService, c.Free, c.Rolling = len(q.s.Members), q.l.up, q.l.free, q.l.rolling
 }
 
-// enter adds one member to the ledger and the counts.
+// simple tells whether the member is in service, free or claimed, and nothing
+// else is to be said of it. Most are.
+func (m *Member) simple() bool {
+	return m.Disruption.Cause == NoCause && m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned
+}
+
+// enterSimple adds one such member to the ledger and the counts.
+func (q *pass) enterSimple(m *Member) {
+	c, l := &q.plan.Counts, &q.l
+	l.slots++
+	l.up++
+	if m.Claimed {
+		c.Claimed++
+	} else {
+		l.free++
+	}
+	if m.Cost != 0 {
+		l.ordered = true
+	}
+	if m.Runs == q.s.Target.ID {
+		c.Updated++
+		q.prove(m)
+		return
+	}
+	c.Stale++
+	l.off++
+	if !m.Claimed && !m.Held && m.Occupancy == Idle { // as takeable says
+		l.work++
+	}
+}
+
+// enter adds any other member.
 func (q *pass) enter(m *Member) {
 	c, l := &q.plan.Counts, &q.l
-	c.Members++
-	up, free := m.InService(), m.Free()
-	b := q.bearing(m)
-	switch b {
+	up := m.InService()
+	if up {
+		l.up++
+	}
+	if m.Free() {
+		l.free++
+	}
+	switch q.bearing(m) {
 	case updated:
 		c.Updated++
+		if up {
+			q.prove(m)
+		}
 	case stale:
 		c.Stale++
+		if q.takeable(m) {
+			l.work++
+		}
 	case unsure:
 		c.Unknown++
 	}
 	if m.Claimed {
 		c.Claimed++
-	}
-	if up {
-		l.up++
-		if m.ServedSince.After(l.latest) {
-			l.latest = m.ServedSince
-		}
-		q.prove(m, b)
-	}
-	if free {
-		l.free++
-		if b == stale && m.Occupancy == Idle && !m.Held {
-			l.work++
-		}
 	}
 	if m.Cost != 0 {
 		l.ordered = true
@@ -146,18 +179,29 @@ func (m *Member) underway() (time.Time, bool) {
 
 // prove counts a member of the target that has recovered, or asks to be woken
 // when it will have.
-func (q *pass) prove(m *Member, b bearing) {
-	if b != updated {
+func (q *pass) prove(m *Member) {
+	if !q.proving {
 		return
 	}
-	if at := m.ServedSince.Add(q.s.Policy.RecoverAfter()); q.now.Before(at) {
-		q.unproven = earliest(q.unproven, at)
+	if m.ServedSince.After(q.cutoff) {
+		q.unproven = earliest(q.unproven, m.ServedSince.Add(q.s.Policy.RecoverAfter()))
 		return
 	}
 	q.l.proven++
 	if m.BornAt.After(q.l.provenBorn) {
 		q.l.provenBorn = m.BornAt
 	}
+}
+
+// latest is when a member last came into service.
+func (q *pass) latest() time.Time {
+	var last time.Time
+	for i := range q.s.Members {
+		if m := &q.s.Members[i]; m.ServedSince.After(last) && m.InService() {
+			last = m.ServedSince
+		}
+	}
+	return last
 }
 
 // bearing tells how the member stands to the target.

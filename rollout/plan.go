@@ -107,7 +107,10 @@ type pass struct {
 	// odd are the positions of members that are not simply in service, in
 	// order; done those that this plan acts upon.
 	odd  []int
-	done map[int]bool
+	done positions
+	// proving: it matters which members have been in service since cutoff.
+	proving bool
+	cutoff  time.Time
 	// resizing: slots are made or named for removal in this very pass, or
 	// still to be made.
 	resizing bool
@@ -161,10 +164,10 @@ func (q *pass) floorUnreachable() string {
 		return ""
 	case p.MaxUnavailable == 0 && p.MaxSurge == 0:
 		return "maxUnavailable and maxSurge"
-	case p.HasFloor && p.MinAvailable >= p.Desired+p.MaxSurge:
-		return "minAvailable and replicas"
-	case p.HasFloor && p.MaxSurge == 0 && p.MinAvailable >= p.Desired:
+	case p.HasFloor && p.MaxSurge == 0 && p.MinAvailable == p.Desired:
 		return "minAvailable and maxSurge"
+	case p.HasFloor && p.MinAvailable >= p.Desired+min(p.MaxSurge, 1): // the last one has one surge body at most
+		return "minAvailable and replicas"
 	}
 	return ""
 }
@@ -172,17 +175,23 @@ func (q *pass) floorUnreachable() string {
 // act adds an action on the member at the position, once in a plan.
 func (q *pass) act(i int, a Action) {
 	if q.done == nil {
-		q.done = map[int]bool{}
+		q.done = make(positions, len(q.s.Members)/64+1)
 	}
-	q.done[i] = true
+	q.done.add(i)
 	a.Index = q.s.Members[i].Index
 	q.plan.Actions = append(q.plan.Actions, a)
 }
 
 // acted tells whether this plan acts on the member already.
 func (q *pass) acted(m *Member) bool {
-	return len(q.done) > 0 && q.done[q.position(m.Index)]
+	return q.done != nil && q.done.has(q.position(m.Index))
 }
+
+// positions is a set of positions in the list of members.
+type positions []uint64
+
+func (s positions) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s positions) has(i int) bool { return s != nil && s[i/64]&(1<<(i%64)) != 0 }
 
 // replace gives the slot at the position a new body; empty is no grant yet.
 func (q *pass) replace(i int, c Cause, to Revision, why Why) {

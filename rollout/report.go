@@ -30,8 +30,9 @@ func (q *pass) verdicts() verdicts {
 	}
 }
 
-// verdict is the rank of what keeps the member from being updated.
-func (q *pass) verdict(m *Member, v *verdicts) int {
+// verdict is the rank of what keeps the member at the position from being
+// updated.
+func (q *pass) verdict(i int, m *Member, v *verdicts) int {
 	if q.bearing(m) != stale {
 		return 0
 	}
@@ -52,7 +53,7 @@ func (q *pass) verdict(m *Member, v *verdicts) int {
 		return v.partitioned
 	case q.bound != nil && q.before(q.bound, m):
 		return v.partitioned
-	case len(q.done) > 0 && q.acted(m):
+	case q.done.has(i):
 		return v.rolling
 	default:
 		return v.limit
@@ -63,7 +64,7 @@ func (q *pass) verdict(m *Member, v *verdicts) int {
 // thing that a person would have to remove first. Empty means that it is on
 // the target, or has no body.
 func (p *Plan) Verdict(m *Member) Reason {
-	return reasons[p.pass.verdict(m, &p.pass.v)]
+	return reasons[p.pass.verdict(p.pass.position(m.Index), m, &p.pass.v)]
 }
 
 // tally counts the verdicts.
@@ -72,7 +73,7 @@ func (q *pass) tally() {
 	var count, example [len(reasons)]int
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		r := q.verdict(m, &q.v)
+		r := q.verdict(i, m, &q.v)
 		if count[r] == 0 {
 			example[r] = m.Index
 		}
@@ -118,7 +119,7 @@ func (q *pass) moving() bool {
 		}
 	}
 	for _, i := range q.odd {
-		if m := &q.s.Members[i]; !m.leaving() && !m.served() && !m.NoRoom && m.Phase != Quarantined {
+		if m := &q.s.Members[i]; m.live() || !m.leaving() && !m.served() && !m.NoRoom && m.Phase != Quarantined {
 			return true
 		}
 	}
@@ -138,7 +139,7 @@ func (q *pass) updatedCondition() Condition {
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every member is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
-		return Condition{Unknown, "RevisionUnknown", fmt.Sprintf("nobody can tell what %s run", members(c.Unknown))}
+		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
 	case q.halted:
 		return Condition{False, "UpdateHalted", q.haltSentence()}
 	case p.Manual:
@@ -199,8 +200,8 @@ func (q *pass) stalled() Condition {
 		return Condition{False, "NotStalled", "members come into service in time"}
 	}
 	since := q.l.oldest
-	if q.l.latest.After(since) {
-		since = q.l.latest
+	if last := q.latest(); last.After(since) {
+		since = last
 	}
 	at := since.Add(q.s.Policy.ProgressDeadline)
 	if q.now.Before(at) {

@@ -18,7 +18,7 @@ func (q *pass) refill() {
 		if q.l.slots >= q.desired() {
 			return
 		}
-		if m.drains() && m.Disruption.Cause == ScaleDown && !q.done[i] {
+		if m.drains() && m.Disruption.Cause == ScaleDown && !q.done.has(i) {
 			q.undo(i, WhyNeededAgain)
 		}
 	}

@@ -47,12 +47,12 @@ func (q *pass) grant() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		switch {
-		case q.done[i] || m.Deleting || m.Phase == Quarantined:
+		case q.done.has(i) || m.Deleting || m.Phase == Quarantined:
 		case m.unborn():
 			if rev := q.birth(m); rev != m.Wants {
 				q.give(i, rev)
 			}
-		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown && !m.Claimed:
+		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown:
 			q.act(i, Action{Kind: Grant, Revision: q.target.ID, Why: WhyAdopt})
 		}
 	}
@@ -90,7 +90,7 @@ func (q *pass) undoes(m *Member) Why {
 		return "" // what never served is no loss
 	case q.gate == ManualPolicy || q.gate == PausedRollout:
 		return WhyPaused
-	case q.halted || q.failing:
+	case q.halted || q.failing && m.Index != q.probation:
 		return WhyHalted
 	}
 	return ""
