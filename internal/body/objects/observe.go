@@ -137,12 +137,12 @@ func (k *Kind) observeUnmakeable(ctx context.Context, acc *account, slot body.Sl
 	for i := range template.Objects {
 		found, err := k.findMarked(ctx, acc, slot, template, i)
 		if err != nil {
-			return body.Observation{}, fmt.Errorf("%w; and whether there is a body cannot be told: %w", cause, err)
+			return body.Observation{}, fmt.Errorf("whether there is a body cannot be told: %w (%v)", err, cause) //nolint:errorlint // the cause is no verdict here
 		}
 		objects = append(objects, found...)
 	}
 	if len(objects) > 0 {
-		return body.Observation{}, fmt.Errorf("the state of %s cannot be told: %w", nameOf(&objects[0]), cause)
+		return body.Observation{}, fmt.Errorf("the state of %s cannot be told: %v", nameOf(&objects[0]), cause) //nolint:errorlint // as above
 	}
 	return recheck(body.Observation{State: body.Absent, Message: oneLine(cause.Error())}, false), nil
 }

@@ -43,13 +43,11 @@ func parseUID(uid string) ([]reference, error) {
 	var references []reference
 	for part := range strings.SplitSeq(uid, ",") {
 		fields := strings.Split(part, "/")
-		if len(fields) != 4 || fields[0] == "" || fields[2] == "" || fields[3] == "" {
+		resource := schema.ParseGroupResource(fields[0])
+		if len(fields) != 4 || resource.Resource == "" || fields[2] == "" || fields[3] == "" {
 			return nil, fmt.Errorf("%q is not the UID of a body of objects", uid)
 		}
-		references = append(references, reference{
-			resource:  schema.ParseGroupResource(fields[0]),
-			namespace: fields[1], name: fields[2], uid: types.UID(fields[3]),
-		})
+		references = append(references, reference{resource, fields[1], fields[2], types.UID(fields[3])})
 	}
 	return references, nil
 }
