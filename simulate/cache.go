@@ -22,12 +22,18 @@ type cache struct {
 	slots slots
 	spec  *specRecord
 	state *stateRecord
-	// last is when the newest write to an object arrives; unseen are its own
+	// last is when the newest write on its way arrives, by object; unseen are its own
 	// writes by object that have not arrived yet.
-	last   map[int]time.Duration
+	last   map[int]arrival
 	unseen map[int]int
 	// notify tells its controller which object has changed.
 	notify func(key int)
+}
+
+// arrival is when a write reaches a reader, and where among what happens then.
+type arrival struct {
+	at  time.Duration
+	tie uint32
 }
 
 // boot lists everything, and notifies once the list is there.
@@ -55,29 +61,36 @@ func (c *cache) receive(by actor, key int, apply func(*cache)) {
 	if w.down {
 		return // nobody is there; the next start lists
 	}
-	at := max(w.now+w.delay(), c.last[key])
-	if at <= w.now {
+	last, pending := c.last[key]
+	next := arrival{w.now + w.delay(), w.tie()}
+	if pending && (next.at < last.at || next.at == last.at && next.tie < last.tie) {
+		next = last
+	}
+	if !pending && next.at <= w.now {
 		apply(c)
 		c.notify(key)
 		return
 	}
 	if c.last == nil {
-		c.last, c.unseen = map[int]time.Duration{}, map[int]int{}
+		c.last, c.unseen = map[int]arrival{}, map[int]int{}
 	}
-	c.last[key] = at
+	c.last[key] = next
 	own := by == c.by
 	if own {
 		c.unseen[key]++
 	}
-	w.act(at, func() {
+	w.queue.push(event{at: next.at, tie: next.tie, life: w.life, do: func() {
 		apply(c)
+		if c.last[key] == next {
+			delete(c.last, key)
+		}
 		if own {
 			if c.unseen[key]--; c.unseen[key] == 0 {
 				delete(c.unseen, key)
 			}
 		}
 		c.notify(key)
-	})
+	}})
 }
 
 // blind tells whether its controller has written something that it cannot see

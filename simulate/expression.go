@@ -59,13 +59,32 @@ func (p *parser) expression(n *yaml.Node, s *Scenario) *expression {
 	if text == "" {
 		return nil
 	}
-	e, err := compile(text, s)
+	c, err := compileOnce(text, s)
 	if err != nil {
 		p.fail(n, "expression %q: %v", text, err)
 		return nil
 	}
+	e := *c
 	e.line = n.Line
-	return e
+	return &e
+}
+
+// compiled are expressions about a single pool that were met before, by text.
+// What is right in one such file is right in all.
+var compiled sync.Map
+
+func compileOnce(text string, s *Scenario) (*expression, error) {
+	if s.several {
+		return compile(text, s)
+	}
+	if e, ok := compiled.Load(text); ok {
+		return e.(*expression), nil
+	}
+	e, err := compile(text, s)
+	if err == nil {
+		compiled.Store(text, e)
+	}
+	return e, err
 }
 
 // longestExpression bounds what an expression may cost to compile.

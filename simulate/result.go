@@ -100,9 +100,12 @@ func (s *Scenario) Run(seed int64, narrate bool) *Result {
 	return r
 }
 
-// maxAtOnce bounds what may happen at one instant, for each member: more means
-// that it never ends.
-const maxAtOnce = 2000
+// Bounds of what may happen at one instant, and in all: more means that it
+// never ends. Each member adds to them.
+const (
+	maxAtOnce, moreAtOnce = 2000, 100
+	maxInAll, moreInAll   = 200_000, 2000
+)
 
 // play has everything happen that the scenario has time for.
 func (w *world) play() {
@@ -112,12 +115,15 @@ func (w *world) play() {
 		p.boot()
 	}
 	instant, n := time.Duration(-1), 0
-	for !w.judge.stop && w.step(w.scn.run) {
+	for all := 1; !w.judge.stop && w.step(w.scn.run); all++ {
 		if w.now != instant {
 			instant, n = w.now, 0
 		}
-		if n++; n > maxAtOnce+100*w.size() {
+		if n++; n > maxAtOnce && n > maxAtOnce+moreAtOnce*w.size() {
 			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened at this instant", n))
+		}
+		if all > maxInAll && all > maxInAll+moreInAll*w.size() {
+			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened", all))
 		}
 	}
 	if !w.judge.stop {
@@ -183,13 +189,8 @@ func (w *world) rest() {
 func (w *world) busy() bool {
 	for _, p := range w.pools {
 		for _, c := range p.caches {
-			if !c.ready {
+			if !c.ready || len(c.last) > 0 {
 				return true
-			}
-			for _, at := range c.last {
-				if at > w.now {
-					return true
-				}
 			}
 		}
 	}
