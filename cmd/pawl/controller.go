@@ -38,6 +38,7 @@ It ends in order on SIGTERM or an interrupt. Bodies are Kubernetes objects only;
 	f.StringVar(&o.MetricsAddr, "metrics-address", ":8080", "host:port that serves /metrics; 0 is off")
 	f.StringVar(&o.HealthAddr, "health-address", ":8081", "host:port that serves /healthz and /readyz; 0 is off")
 	f.BoolVar(&o.LeaderElection, "leader-elect", true, "take turns with other copies, so that one at a time is active")
+	f.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "namespace of the lease by which copies take turns; in a pod, the pod's own if left out")
 	f.StringVar(&o.format, "log-format", "json", "json or text, on standard error")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "log more, the higher it is: 0 is what happens, 4 is for debugging")
 	_ = c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"json", "text"}, cobra.ShellCompDirectiveNoFileComp))

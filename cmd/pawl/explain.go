@@ -127,7 +127,7 @@ func (e *explanation) find(index int) int {
 func (e *explanation) pool(w io.Writer) error {
 	p := e.stored.Pool
 	var b strings.Builder
-	fmt.Fprintf(&b, "pool %s/%s: %s\n", p.Namespace, p.Name, headline(p))
+	fmt.Fprintf(&b, "pool %s/%s: %s\n", p.Namespace, p.Name, e.numbers())
 	e.target(&b)
 	e.conditions(&b)
 	e.blockers(&b)
@@ -135,6 +135,15 @@ func (e *explanation) pool(w io.Writer) error {
 	e.next(&b, -1)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// numbers are the engine's, about the members as they are now.
+func (e *explanation) numbers() numbers {
+	c := &e.plan.Counts
+	return numbers{
+		updated: c.Updated, total: c.Members, free: c.Free, claimed: c.Claimed, rolling: c.Rolling,
+		unknown: c.Unknown, surge: c.Surge, failed: c.Failed, waiting: recorded(e.stored.Pool).waiting, state: e.plan.Updated.Reason,
+	}
 }
 
 // target says which revision the members should be on, and what is wrong with

@@ -74,7 +74,7 @@ func (l *live) picture(width, height int) []string {
 	sortMembers(members)
 	t := &tree{pool: l.last, members: members, all: l.all}
 	updated, total := progress(l.last)
-	lines := []string{bar(int(updated), int(total), min(40, width-20))}
+	lines := []string{bar(updated, total, min(40, width-20))}
 	lines = append(lines, strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")...)
 	if l.trouble != "" {
 		lines = append(lines, l.trouble)

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // manyMembers is the number of members beyond which they are summed up.
@@ -27,7 +29,7 @@ type tree struct {
 // String is the pool's line, what comes next, and the members below it.
 func (t *tree) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pool %s/%s: %s\n", t.pool.Namespace, t.pool.Name, headline(t.pool))
+	fmt.Fprintf(&b, "pool %s/%s: %s\n", t.pool.Namespace, t.pool.Name, t.numbers())
 	for _, line := range remarks(t.pool) {
 		fmt.Fprintf(&b, "│ %s\n", line)
 	}
@@ -48,35 +50,73 @@ func (t *tree) String() string {
 	return b.String()
 }
 
-// headline is a pool in numbers, and the state of its rollout.
-func headline(p *v1alpha1.Pool) string {
-	st := &p.Status
-	updated, total := progress(p)
-	parts := []string{
-		fmt.Sprintf("%d of %d updated", updated, total), fmt.Sprintf("%d free", st.Free),
-		fmt.Sprintf("%d claimed", st.Claimed), fmt.Sprintf("%d rolling", st.Rolling),
-	}
-	for _, more := range []struct {
-		count int32
-		what  string
-	}{{st.Unknown, "of unknown revision"}, {st.Surge, "surge"}, {st.Failed, "failed"}, {st.WaitingClaims, "claims waiting"}} {
-		if more.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.what))
+// numbers are the recorded ones, but for what can be seen of the members here:
+// the two must not contradict each other on one screen.
+func (t *tree) numbers() numbers {
+	n := recorded(t.pool)
+	n.free, n.claimed = 0, 0
+	for _, m := range t.members {
+		slot := snapshot.Member(m, time.Time{})
+		if slot.Free() {
+			n.free++
+		}
+		if slot.Claimed {
+			n.claimed++
 		}
 	}
-	line := strings.Join(parts, ", ")
+	return n
+}
+
+// numbers are what a person wants to know of a pool first.
+type numbers struct {
+	updated, total, free, claimed, rolling int
+	unknown, surge, failed, waiting        int
+	// state is the reason of the Updated condition.
+	state string
+}
+
+// recorded are the numbers as the pool's status has them, up to a second old.
+func recorded(p *v1alpha1.Pool) numbers {
+	st := &p.Status
+	updated, total := progress(p)
+	n := numbers{
+		updated: updated, total: total, free: int(st.Free), claimed: int(st.Claimed), rolling: int(st.Rolling),
+		unknown: int(st.Unknown), surge: int(st.Surge), failed: int(st.Failed), waiting: int(st.WaitingClaims),
+	}
 	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionUpdated); c != nil {
-		line += "; " + c.Reason
+		n.state = c.Reason
+	}
+	return n
+}
+
+func (n numbers) String() string {
+	line := fmt.Sprintf("%d of %d updated, %d free, %d claimed, %d rolling", n.updated, n.total, n.free, n.claimed, n.rolling)
+	for _, more := range []struct {
+		count     int
+		one, many string
+	}{
+		{n.unknown, "of unknown revision", "of unknown revision"}, {n.surge, "surge", "surge"},
+		{n.failed, "failed", "failed"}, {n.waiting, "claim waits", "claims wait"},
+	} {
+		switch {
+		case more.count == 1:
+			line += ", 1 " + more.one
+		case more.count > 1:
+			line += fmt.Sprintf(", %d %s", more.count, more.many)
+		}
+	}
+	if n.state != "" {
+		line += "; " + n.state
 	}
 	return line
 }
 
 // progress is how many members are on the target, and how many there are.
-func progress(p *v1alpha1.Pool) (updated, total int32) {
+func progress(p *v1alpha1.Pool) (updated, total int) {
 	if r := p.Status.Rollout; r != nil {
-		return r.Updated, r.Total
+		return int(r.Updated), int(r.Total)
 	}
-	return p.Status.Updated, p.Status.Replicas
+	return int(p.Status.Updated), int(p.Status.Replicas)
 }
 
 // remarks are what a person should know beside the numbers.

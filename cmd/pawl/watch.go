@@ -143,7 +143,7 @@ func (f *following) verdict(ctx context.Context, pool string, timeout time.Durat
 	case errors.Is(cause, errTimeout) && f.last == nil:
 		return fmt.Errorf("pool %s could not be read within %s", pool, timeout)
 	case errors.Is(cause, errTimeout):
-		return fmt.Errorf("pool %s is not updated after %s: %s", pool, timeout, headline(f.last))
+		return fmt.Errorf("pool %s is not updated after %s: %v", pool, timeout, recorded(f.last))
 	case !errors.Is(cause, context.Canceled):
 		return cause
 	case f.last == nil || !over(f.last):
