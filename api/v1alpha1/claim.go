@@ -18,8 +18,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`,priority=1
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.phase) || !(oldSelf.status.phase in ['Released', 'Expired', 'Failed']) || (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)",message="a claim that has ended does not come back"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.member) || (has(self.status) && has(self.status.member) && self.status.member == oldSelf.status.member)",message="status.member never changes"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.phase) || !(oldSelf.status.phase in ['Released', 'Expired', 'Failed']) || (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)",message="a claim that has ended does not come back",fieldPath=".status.phase"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.member) || (has(self.status) && has(self.status.member) && self.status.member == oldSelf.status.member)",message="status.member never changes",fieldPath=".status.member"
 type Claim struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -36,7 +36,7 @@ type Claim struct {
 // ClaimSpec is what is asked for. It is immutable but for ttl.
 //
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool",message="pool is immutable; make another claim"
-// +kubebuilder:validation:XValidation:rule="(has(self.holder) ? self.holder : '') == (has(oldSelf.holder) ? oldSelf.holder : '')",message="holder is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.holder) == has(oldSelf.holder) && (!has(self.holder) || self.holder == oldSelf.holder)",message="holder is immutable"
 type ClaimSpec struct {
 	// pool is the name of the Pool, in the claim's namespace.
 	// +required
@@ -46,7 +46,9 @@ type ClaimSpec struct {
 	// ttl is how long the member is held, counted from boundAt. More than 0.
 	// Absent: as long as the pool's defaultTTL and maxTTL say.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="ttl must be more than 0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="ttl must be a duration of more than 0s, such as 90s or 1h30m"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 	// holder is the user that made the claim, stamped by the API server.
 	// +optional

@@ -29,13 +29,13 @@ import (
 // +kubebuilder:printcolumn:name="Wants",type=string,JSONPath=`.spec.revision`,priority=1
 // +kubebuilder:printcolumn:name="Incarnation",type=integer,JSONPath=`.status.incarnation`,priority=1
 // +kubebuilder:printcolumn:name="Disruption",type=string,JSONPath=`.spec.disruption.reason`,priority=1
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec.disruption) && has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.spec.disruption) && self.spec.disruption.incarnation >= oldSelf.spec.disruption.incarnation)",message="a disruption is not withdrawn once the body is terminating"
-// +kubebuilder:validation:XValidation:rule="!(has(self.spec.claim) && has(self.status) && has(self.status.phase) && self.status.phase == 'Terminating')",message="a claimed member never terminates"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || oldSelf.hasValue()",optionalOldSelf=true,message="a member is created unclaimed"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || (has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Available' && (!has(oldSelf.spec.disruption) || (has(oldSelf.status.incarnation) && oldSelf.spec.disruption.incarnation < oldSelf.status.incarnation)))",message="only an Available, undisturbed member can be claimed"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || !has(self.spec.cordoned) || !self.spec.cordoned",message="a cordoned member cannot be claimed"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.status) && has(self.status.phase) && (self.status.phase == 'Terminating' || (has(self.status.incarnation) && self.status.incarnation > (has(oldSelf.status.incarnation) ? oldSelf.status.incarnation : 0))))",message="Terminating ends only in a new incarnation"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.incarnation)) || (has(self.status) && has(self.status.incarnation) && self.status.incarnation >= oldSelf.status.incarnation)",message="status.incarnation never goes back"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec.disruption) && has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.spec.disruption) && self.spec.disruption.incarnation >= oldSelf.spec.disruption.incarnation)",message="a disruption is not withdrawn once the body is terminating",fieldPath=".spec.disruption"
+// +kubebuilder:validation:XValidation:rule="!(has(self.spec.claim) && has(self.status) && has(self.status.phase) && self.status.phase == 'Terminating')",message="a claimed member never terminates",fieldPath=".status.phase"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || oldSelf.hasValue()",optionalOldSelf=true,message="a member is created unclaimed",fieldPath=".spec.claim"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || (has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Available' && (!has(oldSelf.spec.disruption) || (has(oldSelf.status.incarnation) && oldSelf.spec.disruption.incarnation < oldSelf.status.incarnation)))",message="only an Available, undisturbed member can be claimed",fieldPath=".spec.claim"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.claim) || has(oldSelf.spec.claim) || !has(self.spec.cordoned) || !self.spec.cordoned",message="a cordoned member cannot be claimed",fieldPath=".spec.claim"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Terminating') || (has(self.status) && has(self.status.phase) && (self.status.phase == 'Terminating' || (has(self.status.incarnation) && self.status.incarnation > (has(oldSelf.status.incarnation) ? oldSelf.status.incarnation : 0))))",message="Terminating ends only in a new incarnation",fieldPath=".status.phase"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.incarnation)) || (has(self.status) && has(self.status.incarnation) && self.status.incarnation >= oldSelf.status.incarnation)",message="status.incarnation never goes back",fieldPath=".status.incarnation"
 type Member struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -52,9 +52,9 @@ type Member struct {
 // MemberSpec is what a slot is to be.
 //
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool && self.index == oldSelf.index",message="pool and index are immutable"
-// +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(self.disruption))",message="a member never has both a claim and a disruption"
-// +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(oldSelf.claim)) || (self.claim.name == oldSelf.claim.name && self.claim.uid == oldSelf.claim.uid)",message="a claim is never swapped for another"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.claim) && has(self.disruption)) || self.disruption.reason != 'Drift'",message="a claimed member is not disrupted for drift, not even by the write that drops its claim"
+// +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(self.disruption))",message="a member never has both a claim and a disruption",fieldPath=".disruption"
+// +kubebuilder:validation:XValidation:rule="!(has(self.claim) && has(oldSelf.claim)) || (self.claim.name == oldSelf.claim.name && self.claim.uid == oldSelf.claim.uid)",message="a claim is never swapped for another",fieldPath=".claim"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.claim) && has(self.disruption)) || self.disruption.reason != 'Drift'",message="a claimed member is not disrupted for drift, not even by the write that drops its claim",fieldPath=".disruption"
 type MemberSpec struct {
 	// pool is the name of the Pool.
 	// +required

@@ -41,7 +41,7 @@ type Pool struct {
 
 // PoolSpec is what a pool should be.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.template.objects) || has(self.serviceAccountName)",message="template.objects needs serviceAccountName: the account with whose rights the objects are applied"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.objects) || has(self.serviceAccountName)",message="template.objects needs serviceAccountName: the account with whose rights the objects are applied",fieldPath=".serviceAccountName",reason=FieldValueRequired
 type PoolSpec struct {
 	// replicas is the number of members, 0 to 100000. Absent means 1.
 	// +optional
@@ -134,15 +134,17 @@ type Template struct {
 	// one that has served may be down, before it has failed. More than 0.
 	// Absent means 10m.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="bootTimeout must be more than 0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="bootTimeout must be a duration of more than 0s, such as 90s or 1h30m"
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
 }
 
 // Process is a local process. Strings may hold ${…}: CEL expressions over
 // member, pool and ports (by name).
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.tcp) || (has(self.ports) && self.readiness.tcp.port in self.ports)",message="readiness.tcp.port must be one of ports"
-// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.http) || (has(self.ports) && self.readiness.http.port in self.ports)",message="readiness.http.port must be one of ports"
+// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.tcp) || (has(self.ports) && self.readiness.tcp.port in self.ports)",message="readiness.tcp.port must be one of ports",fieldPath=".readiness"
+// +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.http) || (has(self.ports) && self.readiness.http.port in self.ports)",message="readiness.http.port must be one of ports",fieldPath=".readiness"
 type Process struct {
 	// command is the program, by absolute path or found in PATH.
 	// +required
@@ -223,7 +225,9 @@ type Readiness struct {
 	Output *OutputProbe `json:"output,omitempty"`
 	// period is the time between two probes, 10ms or more. Absent means 1s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms')",message="period must be at least 10ms"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('10ms')",message="period must be a duration of 10ms or more, such as 90s or 1h30m"
 	Period *metav1.Duration `json:"period,omitempty"`
 }
 
@@ -279,7 +283,9 @@ type Stop struct {
 	// grace is how long it may take to end before it is killed. Absent means
 	// 10s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="grace must not be negative"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="grace must be a duration of 0s or more, such as 90s or 1h30m"
 	Grace *metav1.Duration `json:"grace,omitempty"`
 }
 
@@ -292,15 +298,21 @@ type Sim struct {
 	// boot is the time from the birth of a body until it is ready. Absent
 	// means 0s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="boot must not be negative"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="boot must be a duration of 0s or more, such as 90s or 1h30m"
 	Boot *metav1.Duration `json:"boot,omitempty"`
 	// stop is the time from being told to go until it is gone. Absent means 0s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="stop must not be negative"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="stop must be a duration of 0s or more, such as 90s or 1h30m"
 	Stop *metav1.Duration `json:"stop,omitempty"`
 	// drain is the time that the drain before the end takes. Absent means 0s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="drain must not be negative"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="drain must be a duration of 0s or more, such as 90s or 1h30m"
 	Drain *metav1.Duration `json:"drain,omitempty"`
 	// outcome is what becomes of the body. Ready: it serves. NeverReady: it
 	// boots for ever. Crash: it serves for after, then ends. CreateError: it
@@ -310,7 +322,9 @@ type Sim struct {
 	Outcome *string `json:"outcome,omitempty"`
 	// after is how long a body with outcome Crash serves. Absent means 0s.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="after must not be negative"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="after must be a duration of 0s or more, such as 90s or 1h30m"
 	After *metav1.Duration `json:"after,omitempty"`
 }
 
@@ -393,7 +407,9 @@ type Update struct {
 	// one should, until the pool is called stalled. More than 0. Absent means
 	// 10m.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="progressDeadline must be more than 0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="progressDeadline must be a duration of more than 0s, such as 90s or 1h30m"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 
 	// failureLimit is how many bodies of the target may fail before the
@@ -450,12 +466,16 @@ type Claims struct {
 	// defaultTTL is the time to live of claims that name none. More than 0.
 	// Absent: such claims do not expire.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="defaultTTL must be more than 0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="defaultTTL must be a duration of more than 0s, such as 90s or 1h30m"
 	DefaultTTL *metav1.Duration `json:"defaultTTL,omitempty"`
 	// maxTTL is the longest time to live that a claim gets, also one that
 	// names none. More than 0. Absent: no limit.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxTTL must be more than 0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="maxTTL must be a duration of more than 0s, such as 90s or 1h30m"
 	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
 	// onRelease says what becomes of a member whose claim ends. Replace: it
 	// gets a new body. Reuse: it is free again as it is. Absent means Replace.
