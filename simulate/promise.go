@@ -17,16 +17,17 @@ import (
 // what the controller saw, its own writes included.
 type promises struct {
 	// rolling are the slots, by identity, that a rollout took out of service
-	// and that are not back.
-	rolling map[string]bool
+	// and that are neither back nor taken back, with the incarnation that was
+	// taken.
+	rolling map[string]int64
 }
 
 // rolls notes that a slot is taken out of service for drift.
 func (j *judge) rolls(p *pool, s *slot) {
 	if j.promises.rolling == nil {
-		j.promises.rolling = map[string]bool{}
+		j.promises.rolling = map[string]int64{}
 	}
-	j.promises.rolling[s.ID] = true
+	j.promises.rolling[s.ID] = s.Incarnation
 }
 
 // rollingIn counts the slots of a pool that are rolling.
@@ -35,7 +36,7 @@ func (j *judge) rollingIn(p *pool) (n int) {
 		return 0
 	}
 	for _, s := range p.slots {
-		if j.promises.rolling[s.ID] {
+		if _, ok := j.promises.rolling[s.ID]; ok {
 			n++
 		}
 	}
@@ -61,7 +62,8 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if next.Phase == rollout.Terminating && next.claimUID != 0 {
 		j.promise("%s terminates although %s holds it", p.member(next.Index), next.claim)
 	}
-	if next.inService() {
+	taken, rolling := j.promises.rolling[next.ID]
+	if rolling && (next.inService() || !next.disrupted() && next.Incarnation == taken) {
 		delete(j.promises.rolling, next.ID)
 	}
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
