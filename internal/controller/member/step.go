@@ -58,7 +58,11 @@ func (s *step) run(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if err := s.observe(ctx); err != nil {
-		return time.Time{}, err
+		if s.member.Status.BodyUID != "" {
+			return time.Time{}, s.say(ctx, err)
+		}
+		// No body is recorded: should there be one after all, its birth tells.
+		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
 	}
 	var wake time.Time
 	for range maxSteps {
@@ -248,16 +252,22 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 	}
 }
 
+// say records, once it has gone on for a while, why nothing can be told of the
+// body, and returns that error. Nothing else changes.
+func (s *step) say(ctx context.Context, why error) error {
+	s.seen = body.Observation{Message: why.Error()}
+	now := snapshot.Member(s.member, s.now)
+	if _, err := s.record(ctx, &now); err != nil {
+		return err
+	}
+	return why
+}
+
 // makeRoom ends what an earlier incarnation of this very slot left behind.
 // Anything else that has the name is left alone.
 func (s *step) makeRoom(ctx context.Context, occupied error) error {
 	if s.seen.State == body.Absent || s.seen.UID == "" {
-		s.seen.Message = occupied.Error()
-		now := snapshot.Member(s.member, s.now)
-		if _, err := s.record(ctx, &now); err != nil {
-			return err
-		}
-		return occupied
+		return s.say(ctx, occupied)
 	}
 	if err := s.kind.Delete(ctx, s.slot(), s.seen.UID); err != nil {
 		return fmt.Errorf("delete earlier body: %w", err)
@@ -317,7 +327,7 @@ func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
 	was := s.member.DeepCopy()
 	st := &s.member.Status
 	snapshot.SetStatus(st, m)
-	if m.Body && s.sight().State != rollout.Absent {
+	if m.Body && s.seen.UID != "" && s.sight().State != rollout.Absent {
 		st.BodyUID, st.Address = s.seen.UID, s.seen.Address
 		if m.Runs == "" && s.seen.Revision != "" {
 			st.Revision = s.seen.Revision

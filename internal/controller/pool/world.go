@@ -226,16 +226,19 @@ func (r *Reconciler) wrote(w *world, o client.Object) {
 // finished tells whether a deleted pool has nothing left.
 func (w *world) finished() bool { return w.snapshot.Deleting && len(w.members) == 0 }
 
-// next is how long until time alone brings the next pass; zero for never.
+// resync is how often a pool is looked at although nothing was heard of it.
+const resync = 10 * time.Minute
+
+// next is how long until time alone brings the next pass.
 func (w *world) next(p *rollout.Plan, later time.Duration) time.Duration {
 	at := earliest(p.Wake, w.wake)
 	if later > 0 {
 		at = earliest(at, w.now.Add(later))
 	}
 	if at.IsZero() {
-		return 0
+		return resync
 	}
-	return max(at.Sub(w.now), time.Millisecond)
+	return min(resync, max(at.Sub(w.now), time.Millisecond))
 }
 
 func earliest(a, b time.Time) time.Time {
