@@ -112,10 +112,7 @@ func (b *binder) wake() {
 }
 
 // hear has a claim looked at once the controller has seen what its owner did.
-func (b *binder) hear() {
-	w := b.cache.p.w
-	w.act(w.now+w.delay(), b.wake)
-}
+func (b *binder) hear() { b.cache.p.w.hint(b.wake) }
 
 // reconcile looks at every claim that has not ended. It does not bind while it
 // cannot see what it has written.

@@ -176,14 +176,8 @@ func (b *body) vanish() {
 
 // touched tells the member controller that the body is not what it was.
 func (b *body) touched() {
-	w := b.p.w
-	if d := w.delay(); d > 0 {
-		index := b.index
-		w.act(w.now+d, func() { b.p.keeper.wake(index) })
-	} else {
-		b.p.keeper.wake(b.index)
-	}
-	w.changed(b.p)
+	b.p.w.hint(func() { b.p.keeper.wake(b.index) })
+	b.p.w.changed(b.p)
 }
 
 // health makes the body sick or well. One that never came up stays as it is.

@@ -313,8 +313,9 @@ func (d *drawing) rest(now time.Duration) {
 		d.line(`%smember: %d, occupancy: Idle, hold: "", health: Up}`, at, i)
 	}
 	d.line("%sworld: {capacity: null}}", at)
-	if d.movable() {
-		d.partition = 0
+	if !d.movable() {
+		d.line("%sworld: {revisions: {B: null, C: null}}}", at) // or what cannot be left may be broken
+	} else {
 		d.line("%sset: {update: {type: RollingUpdate, paused: false, partition: null}}}", at)
 	}
 	d.line("%srevise: G}", at)

@@ -172,7 +172,7 @@ func (w *world) together(list []entry) {
 // rest has every controller look once more: where nothing has changed, nothing
 // may be written.
 func (w *world) rest() {
-	if w.down || w.busy() {
+	if w.down || w.hints > 0 || w.busy() {
 		return
 	}
 	before := w.writes

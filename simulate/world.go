@@ -30,8 +30,10 @@ type world struct {
 	downUntil time.Duration
 	life      int
 	lost      [numLosses]time.Duration
-	uids      int64
-	writes    int
+	// hints are notices on their way to a controller that are no writes.
+	hints  int
+	uids   int64
+	writes int
 	// editing: an edit is being made, which nobody sees half of.
 	editing bool
 	judge   *judge
@@ -70,6 +72,20 @@ func (w *world) first(t time.Duration, do func()) {
 // act has the controllers do something at the time, if they are still alive.
 func (w *world) act(t time.Duration, do func()) {
 	w.queue.push(event{at: max(t, w.now), tie: w.tie(), life: w.life, do: do})
+}
+
+// hint has a controller told of something, as late as it is told of a write.
+func (w *world) hint(tell func()) {
+	d := w.delay()
+	if d == 0 {
+		tell()
+		return
+	}
+	w.hints++
+	w.act(w.now+d, func() {
+		w.hints--
+		tell()
+	})
 }
 
 func (w *world) tie() uint32 {
@@ -151,6 +167,7 @@ func (w *world) unreadable() rollout.Reason {
 func (w *world) crash(long time.Duration) {
 	w.down = true
 	w.life++
+	w.hints = 0
 	w.downUntil = max(w.downUntil, w.now+long)
 	until := w.downUntil
 	w.first(until, func() {
@@ -165,6 +182,7 @@ func (w *world) crash(long time.Duration) {
 func (w *world) restart() {
 	w.down = false
 	w.life++
+	w.hints = 0
 	w.say("controllers", "start, and know what is stored")
 	for _, p := range w.pools {
 		p.boot()
