@@ -163,8 +163,8 @@ func TestKind_StopSignal(t *testing.T) {
 // A shell that starts pawld in the background has it ignore SIGINT, and may
 // leave it files that it does not know of, such as a pipe whose reader waits.
 func TestKind_NothingIsInherited(t *testing.T) {
-	signal.Ignore(unix.SIGUSR2)
-	defer signal.Reset(unix.SIGUSR2)
+	signal.Ignore(unix.SIGINT, unix.SIGHUP)
+	defer signal.Reset(unix.SIGINT, unix.SIGHUP)
 	fd, err := unix.Dup(2)
 	if err != nil {
 		t.Fatal(err)
