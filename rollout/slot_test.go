@@ -1,0 +1,245 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStep tells the life of a slot, one step a case.
+func TestStep(t *testing.T) {
+	now := epoch.Add(time.Hour)
+	life := Lifecycle{BootTimeout: 10 * time.Minute, RecoverAfter: time.Minute}
+	free := Member{
+		ID: "m", Wants: "A", Runs: "A", Phase: Available, Body: true, Incarnation: 1,
+		BornAt: epoch, PhaseSince: epoch, ServedSince: epoch,
+	}
+	booting := Member{ID: "m", Wants: "A", Runs: "A", Phase: Provisioning, Body: true, Incarnation: 1, BornAt: now.Add(-time.Minute), PhaseSince: now.Add(-time.Minute)}
+	with := func(m Member, change func(*Member)) Member { change(&m); return m }
+	goes := func(c Cause, remove bool) func(*Member) {
+		return func(m *Member) { m.Disruption = Disruption{Cause: c, Remove: remove, Incarnation: m.Incarnation} }
+	}
+	for name, tc := range map[string]struct {
+		reason    string
+		member    Member
+		seen      Sight
+		lifecycle Lifecycle
+		do        Effect
+		want      Member
+		wake      time.Time
+	}{
+		"a new slot without a grant waits": {
+			reason: "only the engine says what may be born",
+			member: Member{ID: "m"}, want: Member{ID: "m"},
+		},
+		"a new slot with a grant is born": {
+			reason: "the grant is the permission",
+			member: Member{ID: "m", Wants: "A"}, do: CreateBody, want: Member{ID: "m", Wants: "A"},
+		},
+		"a birth that was refused for lack of room waits": {
+			reason: "capacity is asked for again with backoff",
+			member: Member{ID: "m", Wants: "A", NextAttempt: now.Add(time.Second)}, wake: now.Add(time.Second),
+			want: Member{ID: "m", Wants: "A", NextAttempt: now.Add(time.Second)},
+		},
+		"a ready body serves": {
+			reason: "without minReadySeconds there is nothing to wait for",
+			member: booting, seen: Sight{State: Ready},
+			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince, m.ServedSince = Available, now, now }),
+		},
+		"a ready body is prepared first": {
+			reason: "minReadySeconds have to pass", lifecycle: Lifecycle{BootTimeout: time.Minute, MinReady: 5 * time.Second},
+			member: booting, seen: Sight{State: Ready}, wake: now.Add(5 * time.Second),
+			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince = Preparing, now }),
+		},
+		"a body that boots is waited for": {
+			reason: "a body that is merely booting has not failed",
+			member: booting, seen: Sight{State: Booting}, wake: now.Add(9 * time.Minute), want: booting,
+		},
+		"a body that boots for too long has failed": {
+			reason: "bootTimeout counts from the birth",
+			member: with(booting, func(m *Member) { m.BornAt = now.Add(-10 * time.Minute) }), seen: Sight{State: Booting},
+			want: with(booting, func(m *Member) {
+				m.BornAt = now.Add(-10 * time.Minute)
+				m.Phase, m.PhaseSince, m.FailedEarly = Failed, now, true
+			}),
+		},
+		"a failed body that never served does not come back": {
+			reason: "each incarnation fails once, and this one was counted",
+			member: with(booting, func(m *Member) { m.Phase, m.FailedEarly = Failed, true }), seen: Sight{State: Ready},
+			want: with(booting, func(m *Member) { m.Phase, m.FailedEarly = Failed, true }),
+		},
+		"a failed body that has served comes back": {
+			reason: "it is in service, whatever it was called",
+			member: with(free, func(m *Member) { m.Phase = Failed }), seen: Sight{State: Ready},
+			want: with(free, func(m *Member) { m.PhaseSince, m.ServedSince = now, now }),
+		},
+		"a body that is down is unready": {
+			reason: "it may come back by itself",
+			member: free, seen: Sight{State: Booting}, wake: now.Add(10 * time.Minute),
+			want: with(free, func(m *Member) { m.Phase, m.PhaseSince = Unready, now }),
+		},
+		"a recovered body that stays down has failed, late": {
+			reason: "it does not count against its revision",
+			member: with(free, func(m *Member) { m.Phase, m.PhaseSince = Unready, now.Add(-10*time.Minute) }), seen: Sight{State: Booting},
+			want: with(free, func(m *Member) { m.Phase, m.PhaseSince = Failed, now }),
+		},
+		"a body that went down before it recovered has failed early": {
+			reason: "down since before it recovered is as bad as never up",
+			member: with(free, func(m *Member) {
+				m.Phase, m.PhaseSince = Unready, now.Add(-10*time.Minute)
+				m.ServedSince = m.PhaseSince.Add(-59 * time.Second)
+			}), seen: Sight{State: Booting},
+			want: with(free, func(m *Member) {
+				m.ServedSince = now.Add(-10*time.Minute - 59*time.Second)
+				m.Phase, m.PhaseSince, m.FailedEarly = Failed, now, true
+			}),
+		},
+		"a crash before recovery counts": {
+			reason: "it ended by itself",
+			member: with(free, func(m *Member) { m.ServedSince = now.Add(-30 * time.Second) }), seen: Sight{State: Exited},
+			want: with(free, func(m *Member) {
+				m.ServedSince = now.Add(-30 * time.Second)
+				m.Phase, m.PhaseSince, m.FailedEarly, m.Gone = Failed, now, true, true
+			}),
+		},
+		"a body that vanished does not count": {
+			reason: "somebody deleted it; its revision did nothing wrong",
+			member: booting, seen: Sight{State: Absent},
+			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince, m.Gone, m.Body = Failed, now, true, false }),
+		},
+		"a claimed member that is ready is in its claim": {
+			reason: "the phase tells",
+			member: with(free, func(m *Member) { m.Claimed = true }), seen: Sight{State: Ready},
+			want: with(free, func(m *Member) { m.Claimed, m.Phase, m.PhaseSince = true, InClaim, now }),
+		},
+		"a member that is to go drains": {
+			reason: "the drain comes before the end",
+			member: with(free, goes(Drift, false)), seen: Sight{State: Ready}, do: DrainBody,
+			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Draining, now }),
+		},
+		"a drained member terminates": {
+			reason: "that it does is recorded before the body is told",
+			member: with(free, goes(Drift, false)), seen: Sight{State: Ready, Drained: true},
+			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Terminating, now }),
+		},
+		"a drained member that turned busy waits": {
+			reason: "rule 1: the engine withdraws the disruption, and nothing may be faster",
+			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Occupancy = Busy }), seen: Sight{State: Ready, Drained: true},
+			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Occupancy = Busy }),
+		},
+		"a member that terminates is told to go": {
+			reason: "again and again, until it is gone",
+			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase = Terminating }), seen: Sight{State: Stopping}, do: DeleteBody,
+			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase = Terminating }),
+		},
+		"what drained and is not to go is taken back": {
+			reason: "rule 9",
+			member: with(free, func(m *Member) { m.Phase = Draining }), seen: Sight{State: Ready}, do: UndrainBody,
+			want: with(free, func(m *Member) { m.PhaseSince = now }),
+		},
+		"a slot whose body is gone gets the next one": {
+			reason: "the disruption carries the grant",
+			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }), seen: Sight{State: Absent}, do: CreateBody,
+			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }),
+		},
+		"a slot whose body is gone and that has no grant waits": {
+			reason: "Terminating ends only in a new incarnation",
+			member: with(with(free, goes(ClaimEnded, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "" }), seen: Sight{State: Absent},
+			want: with(with(free, goes(ClaimEnded, false)), func(m *Member) {
+				m.Wants, m.Phase, m.PhaseSince, m.Incarnation, m.Body, m.ServedSince = "", Pending, now, 2, false, time.Time{}
+			}),
+		},
+		"a slot that goes is dropped": {
+			reason: "its body is gone",
+			member: with(free, goes(ScaleDown, true)), seen: Sight{State: Absent}, do: DropSlot, want: with(free, goes(ScaleDown, true)),
+		},
+		"a slot that somebody deletes ends its body": {
+			reason: "the finalizer holds the slot until then",
+			member: with(free, func(m *Member) { m.Deleting = true }), seen: Sight{State: Ready, Drained: true},
+			want: with(free, func(m *Member) { m.Deleting, m.Phase, m.PhaseSince = true, Terminating, now }),
+		},
+		"a claimed slot that somebody deletes lives on": {
+			reason: "rule 1",
+			member: with(free, func(m *Member) { m.Deleting, m.Claimed, m.Phase = true, true, InClaim }), seen: Sight{State: Ready},
+			want: with(free, func(m *Member) { m.Deleting, m.Claimed, m.Phase = true, true, InClaim }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := life
+			if tc.lifecycle.BootTimeout > 0 {
+				l = tc.lifecycle
+			}
+			got := Step(tc.member, tc.seen, l, now)
+			if diff := cmp.Diff(Transition{Member: tc.want, Do: tc.do, Wake: tc.wake}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestMember_births: what is recorded of the next body.
+func TestMember_births(t *testing.T) {
+	now := epoch
+	gone := Member{Wants: "B", Runs: "A", Phase: Terminating, Body: true, Incarnation: 3, ServedSince: epoch}
+	born := gone.Born(now)
+	if born.Incarnation != 4 || born.Phase != Provisioning || born.Runs != "B" || !born.Body || born.served() {
+		t.Errorf("born: %+v", born)
+	}
+	refused := gone.Refused(now)
+	if refused.Incarnation != 4 || refused.Phase != Failed || refused.Runs != "B" || refused.Body || !refused.FailedEarly {
+		t.Errorf("refused: %+v", refused)
+	}
+	late := gone.WithoutRoom(now)
+	if late.Incarnation != 4 || late.Phase != Pending || !late.NoRoom || !late.NextAttempt.Equal(now.Add(10*time.Second)) {
+		t.Errorf("without room: %+v", late)
+	}
+	if again := late.WithoutRoom(now); again.Incarnation != 4 || !again.NextAttempt.Equal(now.Add(20*time.Second)) {
+		t.Errorf("without room again: %+v", again)
+	}
+	if at := late.Born(now); at.Incarnation != 4 || at.NoRoom || at.Attempts != 0 {
+		t.Errorf("born at last: %+v", at)
+	}
+}
+
+func TestBackoffAfter(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 6: 320 * time.Second, 7: 10 * time.Minute, 1000: 10 * time.Minute,
+	} {
+		if got := BackoffAfter(n); got != want {
+			t.Errorf("BackoffAfter(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestBudget: rule 12, and the rounding of percentages.
+func TestBudget(t *testing.T) {
+	number := func(n int) Share { return Share{N: n, Written: true} }
+	percent := func(n int) Share { return Share{N: n, Percent: true, Written: true} }
+	absent := func(n int) Share { return Share{N: n} }
+	for name, tc := range map[string]struct {
+		reason         string
+		u, s           Share
+		n              int
+		maxU, maxSurge int
+		zero           bool
+	}{
+		"defaults":                     {"one may be out of service", absent(1), absent(0), 5, 1, 0, false},
+		"20% of three":                 {"both come out 0, neither is written as 0", percent(20), absent(0), 3, 1, 0, false},
+		"25% of ten":                   {"rounds down", percent(25), absent(0), 10, 2, 0, false},
+		"a surge of 50% of one":        {"rounds up", percent(10), percent(50), 1, 0, 1, false},
+		"both written 0":               {"that is a pause", number(0), number(0), 5, 0, 0, true},
+		"0% and 0":                     {"0% is written as 0", percent(0), number(0), 5, 0, 0, true},
+		"maxUnavailable 0, no surge":   {"it was written as 0, and stays so", number(0), absent(0), 5, 0, 0, false},
+		"nobody there":                 {"percentages of nothing", percent(50), absent(0), 0, 1, 0, false},
+		"all may be out of service":    {"100% is all", percent(100), absent(0), 7, 7, 0, false},
+		"a surge of 1% of a thousand ": {"ten", number(0), percent(1), 1000, 0, 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, s, zero := Budget(tc.u, tc.s, tc.n)
+			if u != tc.maxU || s != tc.maxSurge || zero != tc.zero {
+				t.Errorf("%s: got %d, %d, %t; want %d, %d, %t", tc.reason, u, s, zero, tc.maxU, tc.maxSurge, tc.zero)
+			}
+		})
+	}
+}
