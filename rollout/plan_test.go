@@ -239,7 +239,7 @@ func TestNew(t *testing.T) {
 		"it turned busy": {
 			reason: "rule 9",
 			s:      pool(2, member(0, drains(Drift)), member(0, func(m *Member) { m.Occupancy = Busy })),
-			want:   []string{"Undo 0 A (TurnedBusy)"}, blockers: "Rolling 1, UnavailableLimit 1",
+			want:   []string{"Undo 0 A (TurnedBusy)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"it terminates": {
 			reason: "rule 9: nothing brings back what has begun to end",

@@ -137,7 +137,7 @@ func (q *pass) updatedCondition() Condition {
 	case q.s.RolledBack != "":
 		return Condition{False, "RolledBack", fmt.Sprintf("revision %s failed; the pool went back to %s until the template changes", q.s.RolledBack, q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
-		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every member is on revision %s", q.target.ID)}
+		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
 		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
 	case q.halted:

@@ -120,7 +120,7 @@ func (q *pass) goesBefore(a, b *Member) bool {
 func (q *pass) surgeAllowed() int {
 	p := &q.s.Policy
 	switch {
-	case q.s.Deleting || p.Desired == 0 || q.halted:
+	case q.s.Deleting || p.Desired == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
 		return 0
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return q.settledSurge()
