@@ -61,11 +61,14 @@ clean: ## remove bin/, and nothing else
 
 .PHONY: demo
 demo: build ## a pool of processes that rolls, in under a minute
+	@go build -o bin/pawl-quickstart-server ./examples/quickstart/server
 	@go run ./examples/quickstart/demo -pawl bin/pawl -pawld bin/pawld
 
 .PHONY: up
-up: build ## start pawld on DIR (.pawl), leave it running, print its kubeconfig
-	@tools/up.sh bin/pawld $(DIR)
+up: build ## start pawld on DIR (.pawl) with the quickstart's pool, leave it running
+	@go build -o bin/pawl-quickstart-server ./examples/quickstart/server
+	@PATH="$(CURDIR)/bin:$$PATH" tools/up.sh bin/pawld $(DIR)
+	@go run ./examples/quickstart/demo -apply $(DIR)/kubeconfig
 
 .PHONY: down
 down: ## stop the pawld of DIR
@@ -115,7 +118,7 @@ bench: ## the benchmarks of the engine and of revisions
 
 .PHONY: fmt-check
 fmt-check: ## gofmt has nothing to change
-	@files=$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do if [ -e "$$f" ]; then echo "$$f"; fi; done); \
+	@files=$$(find . -name '*.go' -not -path './.*/*'); \
 	bad=$$(gofmt -l $$files) && if [ -n "$$bad" ]; then echo "gofmt would change:" && echo "$$bad" && exit 1; fi && \
 	echo "fmt-check: $$(echo "$$files" | wc -l) files are formatted"
 
@@ -138,6 +141,10 @@ vet-standalone:
 
 .PHONY: lint
 lint: lint-root lint-standalone ## golangci-lint with all linters, and shellcheck if there is one
+
+.PHONY: fix
+fix: bin/tools/golangci-lint ## let the linters change what they can, formatting included
+	@$(golangci) run --fix ./... || true
 
 .PHONY: lint-root
 lint-root: bin/tools/golangci-lint
