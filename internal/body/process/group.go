@@ -63,7 +63,7 @@ func (g *group) members() ([]*handle, error) {
 }
 
 // candidate tells at little cost whether the process may belong to the body.
-// What is older than the leader does not.
+// What is older than the leader need not be looked at.
 func (g *group) candidate(pid int, s stat) bool {
 	return s.start >= g.leader.Start && pid != os.Getpid() && (g.numbered(s) || g.marked(pid))
 }
@@ -76,8 +76,7 @@ func (g *group) member(pid int) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine := s.start >= g.leader.Start && (g.marked(pid) ||
-		g.numbered(s) && g.handle != nil && g.handle.pinsNumber())
+	mine := g.marked(pid) || g.numbered(s) && g.handle != nil && g.handle.pinsNumber()
 	if mine && h.unreaped() && !h.ended() {
 		return h, nil
 	}

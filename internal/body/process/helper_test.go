@@ -62,7 +62,7 @@ func helperServe(port string) {
 	http.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/nowhere", http.StatusFound)
 	})
-	fmt.Println("serving on", port)
+	_, _ = fmt.Fprintln(os.Stdout, "serving on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, nil))
 	os.Exit(1)
 }

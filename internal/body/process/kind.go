@@ -72,11 +72,11 @@ func (k *Kind) open(dir string) (err error) {
 	if k.world, err = world(); err != nil {
 		return err
 	}
-	if h, _, err := openPID(os.Getpid()); err != nil {
+	self, _, err := openPID(os.Getpid())
+	if err != nil {
 		return fmt.Errorf("pidfds, of Linux 5.4 or later, are needed: %w", err)
-	} else {
-		h.close()
 	}
+	self.close()
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return err
 	}

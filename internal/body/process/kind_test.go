@@ -25,8 +25,8 @@ func TestKind_LifeOfABody(t *testing.T) {
 	p := shell("echo hello; cat conf/app; env; exec sleep 1000")
 	p.Ports = []string{"web", "admin"}
 	p.Files = []v1alpha1.File{
-		{Path: "conf/app", Content: ptr("I am ${member.name} of ${pool.name}, number ${member.index}.${member.incarnation}\n")},
-		{Path: "run", Mode: ptr("750")},
+		{Path: "conf/app", Content: new("I am ${member.name} of ${pool.name}, number ${member.index}.${member.incarnation}\n")},
+		{Path: "run", Mode: new("750")},
 	}
 	p.Env["PORT"] = "${ports.web}"
 
@@ -161,7 +161,7 @@ func TestKind_AdoptsAfterRestart(t *testing.T) {
 	slot := slotNamed("web-0")
 	p := helperProcess("serve", "${ports.web}")
 	p.Ports = []string{"web"}
-	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.05), HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: ptr("/healthz")}}
+	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.05), HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: new("/healthz")}}
 	r.create(slot, p)
 	before := r.wait(slot, body.Ready)
 	pid := r.leader(slot)
@@ -238,7 +238,7 @@ func TestKind_NeverKillsAForeignProcess(t *testing.T) {
 		},
 		"in the future": {
 			record: func(_, foreign identity) identity { foreign.Start += 1000; return foreign },
-			reason: "what is older than the leader is not the body's",
+			reason: "it is older than the leader",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

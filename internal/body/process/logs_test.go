@@ -50,7 +50,7 @@ func rotated(path string) []byte {
 func TestLogFile_Rotate(t *testing.T) {
 	// Both where the head of a file can be cut off and where it cannot.
 	dirs := map[string]string{"disk": t.TempDir()}
-	if dir, err := os.MkdirTemp("/dev/shm", "pawl"); err == nil {
+	if dir, err := os.MkdirTemp("/dev/shm", "pawl"); err == nil { //nolint:usetesting // in memory
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		dirs["memory"] = dir
 	}

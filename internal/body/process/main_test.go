@@ -242,8 +242,6 @@ func seconds(n float64) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // testRender stands for CEL: ${a.b} is a member of a variable.

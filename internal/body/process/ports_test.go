@@ -124,7 +124,7 @@ func TestBindable_UDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	if bindable(c.LocalAddr().(*net.UDPAddr).Port) { //nolint:forcetypeassert // it is one
+	if bindable(c.LocalAddr().(*net.UDPAddr).Port) {
 		t.Error("a port that UDP has is bindable")
 	}
 }

@@ -37,7 +37,7 @@ func probes() map[string]*v1alpha1.Process {
 	tcp.Readiness = &v1alpha1.Readiness{TCP: &v1alpha1.TCPProbe{Port: "web"}}
 	http := helperProcess("serve", "${ports.web}")
 	http.Ports = []string{"admin", "web"}
-	http.Readiness = &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: ptr("/open?member=${member.name}")}}
+	http.Readiness = &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: new("/open?member=${member.name}")}}
 	exec := shell("exec sleep 1000")
 	exec.Env["WHAT"] = "open"
 	exec.Readiness = &v1alpha1.Readiness{Exec: &v1alpha1.ExecProbe{Command: []string{"sh", "-c", `test -e "$WHAT"`}}}
@@ -139,7 +139,7 @@ func TestHTTPProbe_Redirect(t *testing.T) {
 	p := helperProcess("serve", "${ports.web}")
 	p.Ports = []string{"web"}
 	// It leads where nobody answers: to follow it would fail.
-	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.02), HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: ptr("/moved")}}
+	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.02), HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: new("/moved")}}
 	r.create(slot, p)
 	r.wait(slot, body.Ready)
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -116,9 +117,7 @@ func defaultPath() string {
 // sorted, and the mark by which its processes are known.
 func (s *spec) environ(uid, work, tmp string) []string {
 	all := map[string]string{"PATH": defaultPath(), "HOME": work, "TMPDIR": tmp, "LANG": "C.UTF-8"}
-	for name, value := range s.env {
-		all[name] = value
-	}
+	maps.Copy(all, s.env)
 	all[markVariable] = uid
 	env := make([]string, 0, len(all))
 	for _, name := range sortedKeys(all) {

@@ -44,8 +44,8 @@ func TestKind_Refused(t *testing.T) {
 		"the mark":         {func(p *v1alpha1.Process) { p.Env["PAWL_BODY"] = "x" }, `template.process.env: "PAWL_BODY" cannot be set`},
 		"file outside":     {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "a"}, {Path: "../b"}} }, "template.process.files[1].path:"},
 		"file absolute":    {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "/b"}} }, "template.process.files[0].path:"},
-		"file mode":        {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "b", Mode: ptr("789")}} }, "template.process.files[0].mode:"},
-		"render file":      {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "b", Content: ptr("${a.b}")}} }, "template.process.files[0].content: undeclared"},
+		"file mode":        {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "b", Mode: new("789")}} }, "template.process.files[0].mode:"},
+		"render file":      {func(p *v1alpha1.Process) { p.Files = []v1alpha1.File{{Path: "b", Content: new("${a.b}")}} }, "template.process.files[0].content: undeclared"},
 		"stop signal":      {func(p *v1alpha1.Process) { p.Stop = stop("STOP", 1) }, `template.process.stop.signal: "STOP"`},
 		"no probe":         {readiness(v1alpha1.Readiness{}), "template.process.readiness: exactly one"},
 		"two probes": {readiness(v1alpha1.Readiness{
@@ -58,7 +58,7 @@ func TestKind_Refused(t *testing.T) {
 		"empty command": {readiness(v1alpha1.Readiness{Exec: &v1alpha1.ExecProbe{}}), "template.process.readiness.exec.command: is empty"},
 		"http path": {func(p *v1alpha1.Process) {
 			p.Ports = []string{"web"}
-			p.Readiness = &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: ptr("@elsewhere/")}}
+			p.Readiness = &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Port: "web", Path: new("@elsewhere/")}}
 		}, "template.process.readiness.http.path:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestKind_Refused(t *testing.T) {
 // These can be seen only when they are tried; nothing of it is left.
 func TestKind_RefusedBySystem(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("echo no interpreter is named"), 0o700); err != nil { //nolint:gosec // to be executable
+	if err := os.WriteFile(script, []byte("echo no interpreter is named"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	long := process("true")

@@ -104,8 +104,6 @@ func slotNamed(member string) body.Slot {
 
 func takes(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestWorld_LifeOfABody(t *testing.T) {
 	tell(t, Options{}, func(s *story) {
 		slot := slotNamed("a")
@@ -173,8 +171,8 @@ func TestWorld_NoTime(t *testing.T) {
 func TestWorld_Outcomes(t *testing.T) {
 	tell(t, Options{}, func(s *story) {
 		never, crashes := slotNamed("never"), slotNamed("crashes")
-		s.create(never, v1alpha1.Sim{Outcome: ptr("NeverReady")})
-		s.create(crashes, v1alpha1.Sim{Outcome: ptr("Crash"), Boot: takes(time.Second), After: takes(20 * time.Second)})
+		s.create(never, v1alpha1.Sim{Outcome: new("NeverReady")})
+		s.create(crashes, v1alpha1.Sim{Outcome: new("Crash"), Boot: takes(time.Second), After: takes(20 * time.Second)})
 		s.pass(20 * time.Second)
 		s.want(crashes, body.Ready, "20s after its birth")
 		if told := s.pass(time.Second); !cmp.Equal(told, []string{"crashes"}) {

@@ -147,7 +147,7 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range strings.Fields(string(out)) {
+	for path := range strings.FieldsSeq(string(out)) {
 		if path != "golang.org/x/sys/unix" && !strings.HasSuffix(path, "/process/gate") {
 			t.Errorf("imports %s", path)
 		}
