@@ -141,21 +141,32 @@ func TestPool_rendersForSome(t *testing.T) {
 	}
 }
 
-// TestPool_missingCommand: a command that is not there is refused by name, and
-// counts as a failure of the revision.
+// TestPool_missingCommand: a command that is not there is named before
+// anything is touched, at first and by a later edit.
 func TestPool_missingCommand(t *testing.T) {
 	w := shared(t)
-	pool := w.processPool("web", 1, "1")
-	pool.Spec.Template.Process.Command = "/no/such/program"
+	missing := func(p *v1alpha1.Pool) { p.Spec.Template.Process.Command = "/no/such/program" }
+	pool := w.processPool("broken", 1, "1")
+	missing(pool)
 	w.create(pool)
-	w.eventually("the member says so", func() error {
-		for _, m := range w.members("web") {
-			if m.Status.Phase == v1alpha1.PhaseFailed && strings.Contains(m.Status.Message, "/no/such/program") && strings.Contains(m.Status.Message, "command") {
-				return nil
-			}
+	w.create(w.processPool("web", 2, "1"))
+	w.updated("web", 2)
+	w.edit("web", missing)
+	for _, name := range []string{"broken", "web"} {
+		p := w.reason(name, v1alpha1.ConditionStalled, "InvalidTemplate")
+		message := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message
+		if !strings.Contains(message, "template.process.command") || !strings.Contains(message, "/no/such/program") {
+			t.Errorf("%s: the message does not name the field: %s", name, message)
 		}
-		return errors.New("not yet")
-	})
+	}
+	if n := len(w.members("broken")); n != 0 {
+		t.Errorf("%d members were made", n)
+	}
+	for _, m := range w.members("web") {
+		if m.Status.Phase != v1alpha1.PhaseAvailable || m.Status.Incarnation != 1 {
+			t.Errorf("member %s: %s, incarnation %d", m.Name, m.Status.Phase, m.Status.Incarnation)
+		}
+	}
 }
 
 // TestPool_crash: a process that dies by itself is made anew; a claim on it

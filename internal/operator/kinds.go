@@ -1,31 +1,70 @@
 package operator
 
 import (
+	"errors"
+
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/body/objects"
 	"github.com/pawl-dev/pawl/internal/body/process"
+	"github.com/pawl-dev/pawl/internal/body/sim"
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/render"
 )
 
 // newKinds makes the kinds of bodies that are switched on. What it returns
 // stops following them; the bodies live on.
-func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify) (member.Kinds, func(), error) {
+func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify) (member.Kinds, func() error, error) {
+	var closers []func() error
+	closeAll := func() error {
+		var errs []error
+		for _, c := range closers {
+			errs = append(errs, c())
+		}
+		return errors.Join(errs...)
+	}
 	onObjects := objects.New(objects.Options{
 		Config: c, Mapper: mgr.GetRESTMapper(), Render: render.Manifests, Ready: render.Ready, Notify: notify,
 	})
+	closers = append(closers, func() error { onObjects.Close(); return nil })
 	kinds := member.Kinds{Objects: onObjects}
-	if o.ProcessDir == "" {
-		return kinds, onObjects.Close, nil
+	if o.ProcessDir != "" {
+		k, err := process.New(o.ProcessDir, render.Text, notify, process.Options{})
+		if err != nil {
+			return kinds, closeAll, err
+		}
+		closers = append(closers, func() error { k.Close(); return nil })
+		kinds.Process = k
 	}
-	onProcess, err := process.New(o.ProcessDir, render.Text, notify, process.Options{})
+	if o.Sim {
+		w, err := sim.New(sim.Options{File: o.SimFile}, notify)
+		if err != nil {
+			return kinds, closeAll, err
+		}
+		closers = append(closers, w.Close)
+		kinds.Sim = w
+	}
+	return kinds, closeAll, nil
+}
+
+// validate says why a body can never be made of a pool's template as things
+// are, before anything is touched. It asks for the first member; what holds
+// for another one only, harms that one only.
+func validate(kinds member.Kinds, p *v1alpha1.Pool) error {
+	k, err := kinds.Of(&p.Spec.Template)
 	if err != nil {
-		onObjects.Close()
-		return kinds, nil, err
+		return err
 	}
-	kinds.Process = onProcess
-	return kinds, func() { onProcess.Close(); onObjects.Close() }, nil
+	v, ok := k.(body.Validator)
+	if !ok {
+		return nil
+	}
+	slot := body.Slot{Namespace: p.Namespace, Pool: p.Name, Member: p.Name + "-0", Incarnation: 1}
+	if a := p.Spec.ServiceAccountName; a != nil {
+		slot.ServiceAccount = *a
+	}
+	return v.Validate(slot, &p.Spec.Template)
 }

@@ -69,17 +69,13 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 		return fmt.Errorf("add inbox: %w", err)
 	}
 	kinds, closeKinds, err := newKinds(c, mgr, o, bodies.notify)
-	if err != nil {
-		return err
+	if err == nil {
+		err = addControllers(mgr, kinds, bodies)
 	}
-	defer closeKinds()
-	if err := addControllers(mgr, kinds, bodies); err != nil {
-		return err
+	if err == nil {
+		err = mgr.Start(ctx)
 	}
-	if err := mgr.Start(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("run controllers: %w", err)
-	}
-	return nil
+	return errors.Join(err, closeKinds())
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -149,7 +145,8 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox) erro
 	return errors.Join(
 		(&pool.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
-			Check: func(p *v1alpha1.Pool) error { return render.Check(&p.Spec.Template) },
+			Check:    func(p *v1alpha1.Pool) error { return render.Check(&p.Spec.Template) },
+			Validate: func(p *v1alpha1.Pool) error { return validate(kinds, p) },
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: time.Now, Changed: bodies.events,

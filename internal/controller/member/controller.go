@@ -56,8 +56,9 @@ type Kinds struct {
 	Objects, Process, Sim body.Kind
 }
 
-// of is the kind that a template asks for.
-func (k Kinds) of(t *v1alpha1.Template) (body.Kind, error) {
+// Of is the kind that a template asks for. An error says that it is not
+// switched on.
+func (k Kinds) Of(t *v1alpha1.Template) (body.Kind, error) {
 	switch {
 	case t.Objects != nil && k.Objects != nil:
 		return k.Objects, nil

@@ -120,7 +120,7 @@ func (s *step) prepare(ctx context.Context) error {
 	if s.template, err = s.revision(ctx, id); err != nil {
 		return err
 	}
-	s.kind, err = s.r.Kinds.of(s.template)
+	s.kind, err = s.r.Kinds.Of(s.template)
 	return err
 }
 
@@ -224,7 +224,7 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	kind, err := s.r.Kinds.of(template)
+	kind, err := s.r.Kinds.Of(template)
 	slot := s.slot()
 	slot.Incarnation, slot.Revision = m.NextIncarnation(), string(m.Wants)
 	var made body.Observation

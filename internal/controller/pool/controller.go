@@ -51,8 +51,11 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
-	// Check says what is wrong with a pool's template, naming the fields.
-	Check func(*v1alpha1.Pool) error
+	// Check says what is wrong with a pool's template, naming the fields, and
+	// Validate whether a body can never be made of it as things are. The one is
+	// asked in every pass, the other only of a template that is new: what has
+	// been a revision stays one.
+	Check, Validate func(*v1alpha1.Pool) error
 
 	writes fresh.Writes
 	mu     sync.Mutex

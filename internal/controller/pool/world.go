@@ -177,6 +177,9 @@ func (r *Reconciler) ensure(ctx context.Context, w *world, id string) error {
 	rec := w.records[id]
 	switch {
 	case found == nil:
+		if w.invalid = r.Validate(w.pool); w.invalid != nil {
+			return nil
+		}
 		rev, err := history.New(w.pool, id, last+1)
 		if err != nil {
 			return err
