@@ -118,8 +118,10 @@ func (t *Template) errorIn(segment int, err error) error {
 // column, which count from 1.
 func compile(scope Scope, source string, line, column int) (*program, error) {
 	key := programKey{scope, source}
-	if p, ok := programs.Get(key); ok {
-		return p.(*program), nil
+	if cached, ok := programs.Get(key); ok {
+		if p, ok := cached.(*program); ok {
+			return p, nil
+		}
 	}
 	if strings.TrimSpace(source) == "" {
 		return nil, fmt.Errorf("%s: there is no expression%s", words(line, column), escapeHint)

@@ -10,9 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/yaml"
-
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what comes out to testdata/*.golden")

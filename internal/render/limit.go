@@ -61,7 +61,7 @@ func guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	var f func(a, b ref.Val) ref.Val
 	switch call.Function() {
 	case operators.Equals:
-		f = func(a, b ref.Val) ref.Val { return types.Equal(a, b) }
+		f = types.Equal
 	case operators.NotEquals:
 		f = func(a, b ref.Val) ref.Val { return types.Bool(types.Equal(a, b) != types.True) }
 	case operators.In:

@@ -86,9 +86,9 @@ func TestLimits_Total(t *testing.T) {
 }
 
 func TestLimits_Expressions(t *testing.T) {
-	tree := make([]any, maxExpressions)
-	for i := range tree {
-		tree[i] = "${1}"
+	var tree []any
+	for range maxExpressions {
+		tree = append(tree, "${1}")
 	}
 	if _, err := CompileTree(Objects, "f", tree); err != nil {
 		t.Errorf("as many as there may be: %v", err)

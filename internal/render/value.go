@@ -59,7 +59,7 @@ func (b *budget) native(value ref.Val) (any, error) {
 	case types.Timestamp:
 		return v.Format(time.RFC3339Nano), b.take(0)
 	case types.Duration:
-		return b.text(v.ConvertToType(types.StringType))
+		return b.native(v.ConvertToType(types.StringType))
 	case traits.Mapper:
 		return b.nativeMap(v)
 	case traits.Lister:
@@ -110,8 +110,6 @@ func (b *budget) nativeMap(m traits.Mapper) (any, error) {
 func (b *budget) text(value ref.Val) (string, error) {
 	switch value.(type) {
 	case types.String, types.Int, types.Uint, types.Double, types.Bool:
-	case *types.Err:
-		return "", value.(*types.Err)
 	default:
 		return "", fmt.Errorf("a value of type %s cannot be a part of a text", value.Type().TypeName())
 	}

@@ -49,7 +49,9 @@ func newAccounts(config *rest.Config) *accounts {
 func (a *accounts) get(namespace, name string) (*account, error) {
 	user := "system:serviceaccount:" + namespace + ":" + name
 	if cached, ok := a.cache.Get(user); ok {
-		return cached.(*account), nil
+		if result, ok := cached.(*account); ok {
+			return result, nil
+		}
 	}
 	config := rest.CopyConfig(a.config)
 	// The API server adds the groups that the account's own token would have

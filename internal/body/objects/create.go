@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -171,8 +172,7 @@ func (b *builder) giveUp(ctx context.Context, err error) error {
 	if !errors.Is(err, body.ErrRefused) && !errors.Is(err, body.ErrNoRoom) && !errors.Is(err, body.ErrOccupied) {
 		return err
 	}
-	for i := len(b.made) - 1; i >= 0; i-- {
-		m := b.made[i]
+	for _, m := range slices.Backward(b.made) {
 		if undo := remove(ctx, m.client, m.object.GetName(), m.object.GetUID()); undo != nil {
 			err = fmt.Errorf("%w; also: take %s back: %w", err, nameOf(m.object), undo)
 		}

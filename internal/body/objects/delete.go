@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,8 +38,8 @@ func (k *Kind) Delete(ctx context.Context, slot body.Slot, uid string) error {
 		return err
 	}
 	var errs []error
-	for i := len(references) - 1; i >= 0; i-- {
-		if err := k.deleteOne(ctx, acc, slot, references[i]); err != nil {
+	for _, r := range slices.Backward(references) {
+		if err := k.deleteOne(ctx, acc, slot, r); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := classify("create", m, c.err)
 			for _, kind := range []error{body.ErrRefused, body.ErrNoRoom, body.ErrOccupied} {
-				if errors.Is(got, kind) != (kind == c.want) {
+				if errors.Is(got, kind) != errors.Is(c.want, kind) {
 					t.Errorf("%s: got %v, want kind %v", c.reason, got, c.want)
 				}
 			}

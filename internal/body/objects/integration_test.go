@@ -299,7 +299,7 @@ func (w *world) wantError(reason string, err, kind error, parts ...string) {
 		w.t.Fatalf("%s: got no error, want %v", reason, kind)
 	}
 	for _, other := range []error{body.ErrOccupied, body.ErrNoRoom, body.ErrRefused} {
-		if errors.Is(err, other) != (other == kind) {
+		if errors.Is(err, other) != errors.Is(kind, other) {
 			w.t.Fatalf("%s: got error %q, want kind %v", reason, err, kind)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -171,12 +172,12 @@ func (m manifest) checkMetadata(metadata map[string]any) error {
 			return refuse(m.field+".metadata."+field, errors.New("it must be a map of strings; write a number as ${string(…)}"))
 		}
 	}
-	for field, why := range map[string]string{
-		"ownerReferences": "a body has no owner, or a cascading deletion would reach a claimed one",
-		"generateName":    "a body is known by its name; use ${member.name} in metadata.name",
+	for _, no := range []struct{ field, why string }{
+		{"ownerReferences", "a body has no owner, or a cascading deletion would reach a claimed one"},
+		{"generateName", "a body is known by its name; use ${member.name} in metadata.name"},
 	} {
-		if metadata[field] != nil {
-			return refuse(m.field+".metadata."+field, errors.New("it must not be set: "+why))
+		if metadata[no.field] != nil {
+			return refuse(m.field+".metadata."+no.field, errors.New("it must not be set: "+no.why))
 		}
 	}
 	if strings.ContainsAny(m.GetName(), ",/") {
@@ -187,11 +188,8 @@ func (m manifest) checkMetadata(metadata map[string]any) error {
 
 func merge(a, b map[string]string) map[string]string {
 	result := make(map[string]string, len(a)+len(b))
-	for _, m := range []map[string]string{a, b} {
-		for k, v := range m {
-			result[k] = v
-		}
-	}
+	maps.Copy(result, a)
+	maps.Copy(result, b)
 	return result
 }
 

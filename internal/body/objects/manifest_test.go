@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -61,9 +62,7 @@ func TestKind_manifests(t *testing.T) {
 	annotations := map[string]any{"pawl.dev/member-uid": "member-uid"}
 	with := func(m map[string]any, key, value string) map[string]any {
 		result := map[string]any{key: value}
-		for k, v := range m {
-			result[k] = v
-		}
+		maps.Copy(result, m)
 		return result
 	}
 	want := []map[string]any{

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/internal/body"
 )
@@ -151,7 +150,7 @@ func TestKind_Observe_Unreachable(t *testing.T) {
 		}
 	}
 	for _, code := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusUnauthorized} {
-		w.fault(answer(code))
+		w.fault(answer(code)) //nolint:bodyclose // the client closes it
 		if o, err := w.kind.Observe(w.ctx, slot, template); err == nil {
 			t.Errorf("an answer of %d is no observation: got %+v", code, o)
 		}

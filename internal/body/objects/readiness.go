@@ -26,7 +26,7 @@ func (k *Kind) readiness(ctx context.Context, template *v1alpha1.Template, objec
 	switch {
 	case err != nil:
 		return "", "", err
-	case end.message != "" && !(ready && len(template.Ready) > 0):
+	case end.message != "" && (!ready || len(template.Ready) == 0):
 		return body.Exited, end.message, nil
 	case ready:
 		return body.Ready, "", nil
