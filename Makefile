@@ -7,15 +7,11 @@ KUBERNETES := $(shell sed -n 's/^.*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' stan
 
 # Where `make up` keeps its data.
 DIR ?= .pawl
-# How long `make fuzz` takes, in seconds, and under how many seeds scenarios are played.
+# How long `make fuzz` takes, in seconds; which scenarios are played, under how many seeds.
 FUZZTIME ?= 30
 SEEDS ?= 20
-# The scenarios to play: all but those that scenarios/LATER names, which need
-# what is not built yet.
-LATER := $(shell sed 's/[[:space:]]*\#.*//' scenarios/LATER 2>/dev/null)
-SCENARIOS ?= $(filter-out $(LATER:%=scenarios/%.yaml),$(wildcard scenarios/*.yaml))
+SCENARIOS ?= scenarios
 
-space := $(subst ,, )
 kubernetes := $(subst ., ,$(KUBERNETES))
 kubeflags := \
 	-X k8s.io/component-base/version.gitVersion=v$(KUBERNETES) \
@@ -49,6 +45,10 @@ pawl: ## bin/pawl: the command line and the operator
 pawld: ## bin/pawld: the same with a Kubernetes API server and etcd inside
 	@nice tools/compile.sh pawld standalone $(CURDIR)/bin/pawld -ldflags '-s -w -X main.release=$(VERSION) $(kubeflags)'
 
+.PHONY: quickstart
+quickstart:
+	@go build -o bin/pawl-quickstart-server ./examples/quickstart/server
+
 .PHONY: generate
 generate: $(generators) ## write generated files: deepcopy functions, CRDs, docs/api.md
 	@tools/generate.sh .
@@ -60,13 +60,12 @@ clean: ## remove bin/, and nothing else
 ## Run
 
 .PHONY: demo
-demo: build ## a pool of processes that rolls, in under a minute
-	@go build -o bin/pawl-quickstart-server ./examples/quickstart/server
-	@go run ./examples/quickstart/demo -pawl bin/pawl -pawld bin/pawld
+demo: build quickstart ## a pool of processes that rolls, in under a minute
+	@start=$$(date +%s); go run ./examples/quickstart/demo -pawl bin/pawl -pawld bin/pawld && \
+	echo "demo: every promise held, in $$(($$(date +%s) - start)) s"
 
 .PHONY: up
-up: build ## start pawld on DIR (.pawl) with the quickstart's pool, leave it running
-	@go build -o bin/pawl-quickstart-server ./examples/quickstart/server
+up: build quickstart ## start pawld on DIR (.pawl) with the quickstart's pool, leave it running
 	@PATH="$(CURDIR)/bin:$$PATH" tools/up.sh bin/pawld $(DIR)
 	@go run ./examples/quickstart/demo -apply $(DIR)/kubeconfig
 
@@ -101,7 +100,6 @@ test-integration: $(tally) pawld ## tests on a real API server, pawld's
 .PHONY: scenarios
 scenarios: pawl ## play the scenario files, each under SEEDS seeds
 	@bin/pawl simulate --seeds $(SEEDS) $(SCENARIOS)
-	@echo "scenarios: $(words $(SCENARIOS)) files held under $(SEEDS) seeds each"
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all

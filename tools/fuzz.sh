@@ -7,7 +7,7 @@ seconds=$1
 tests=$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' --exclude-dir=standalone --exclude-dir=tools . |
 	sed -E 's|/[^/]*:func |:|' | sort)
 total=$(echo "$tests" | wc -l)
-each=$(((seconds + total - 1) / total))
+each=$((seconds / total > 0 ? seconds / total : 1))
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
