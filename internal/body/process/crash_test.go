@@ -150,26 +150,54 @@ func TestKind_CrashWhileEnding(t *testing.T) {
 }
 
 // An adopted body is nobody's child here. Its end is seen all the same, and
-// what it leaves is ended, also what has only its process group to tell.
+// what it leaves is ended.
 func TestKind_AdoptedFromTheDead(t *testing.T) {
 	c := newCrashing(t)
+	c.p.Args = leaves().Args
 	c.p.Readiness = &v1alpha1.Readiness{Exec: &v1alpha1.ExecProbe{Command: []string{"true"}}}
-	// It stays until it is told so by a file.
-	c.p.Command, c.p.Args = "sh", []string{"-c", `"$@" & while ! test -e exit; do sleep 0.01; done; exit 7`, "sh",
-		helperProcess("").Command, "helper", "tree", "exit-grouped"}
 	c.crash("done", 0, errand{Create: true, ReadyNow: true})
-	o := c.wait(c.slot, body.Ready)
-	pids := c.family(c.slot, "leader", "child", "bare", "orphan", "daemon")
-	if err := os.WriteFile(filepath.Join(c.work(c.slot), "exit"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	c.wait(c.slot, body.Ready)
+	c.endsWithWhatIsLeft(c.slot)
+}
+
+// As soon as the leader of a body has ended it is reaped, here by its parent,
+// so that nothing but the group that is left has its number.
+func TestKind_LeaderReapedByOthers(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	r.create(slot, leaves())
+	reaped := make(chan error)
+	pid := r.leader(slot)
+	go func() {
+		_, err := unix.Wait4(pid, nil, 0, nil)
+		reaped <- err
+	}()
+	r.endsWithWhatIsLeft(slot)
+	if err := <-reaped; err != nil {
+		t.Errorf("reap: %v", err)
 	}
-	got := c.wait(c.slot, body.Exited)
-	if !strings.Contains(got.Message, "exit code 7") && !strings.Contains(got.Message, "not known") {
-		t.Errorf("message %q", got.Message)
+}
+
+// leaves is a body whose leader, once there is a file "exit", ends and leaves
+// others behind, one of which has only its group to tell whose it is.
+func leaves() *v1alpha1.Process {
+	tree := helperProcess("tree", "exit-grouped")
+	script := `"$@" & while ! test -e exit; do sleep 0.01; done; exit 7`
+	return process("sh", append([]string{"-c", script, "sh", tree.Command}, tree.Args...)...)
+}
+
+func (r *rig) endsWithWhatIsLeft(slot body.Slot) {
+	r.Helper()
+	pids := r.family(slot, "leader", "child", "bare", "orphan", "daemon")
+	r.touch(slot, "exit", true)
+	o := r.wait(slot, body.Exited)
+	if !strings.Contains(o.Message, "exit code 7") && !strings.Contains(o.Message, "not known") {
+		r.Errorf("message %q", o.Message)
 	}
-	c.delete(c.slot, o.UID)
-	c.wait(c.slot, body.Absent)
-	c.goneAll(pids)
+	r.delete(slot, o.UID)
+	r.wait(slot, body.Absent)
+	r.goneAll(pids)
+	r.toldAll(slot, pids)
 }
 
 // Killed at any instant, there is never more than one body, and none is left

@@ -35,6 +35,16 @@ func (r *rig) family(slot body.Slot, names ...string) map[string]int {
 	return pids
 }
 
+// toldAll finds out whether each had the stop signal before it was killed.
+func (r *rig) toldAll(slot body.Slot, pids map[string]int) {
+	r.Helper()
+	for name := range pids {
+		if name != "leader" && !strings.Contains(r.log(slot, stdoutFile), "told "+name+"\n") {
+			r.Errorf("process %s was not told", name)
+		}
+	}
+}
+
 func (r *rig) goneAll(pids map[string]int) {
 	r.Helper()
 	for name, pid := range pids {
@@ -57,6 +67,7 @@ func TestKind_DeleteEndsAllProcesses(t *testing.T) {
 			r.delete(slot, o.UID)
 			r.wait(slot, body.Absent)
 			r.goneAll(pids)
+			r.toldAll(slot, pids)
 		})
 	}
 }
@@ -77,6 +88,7 @@ func TestKind_ExitEndsWhatIsLeft(t *testing.T) {
 		}
 		return nil
 	})
+	r.toldAll(slot, pids)
 	if o := r.observe(slot); o.State != body.Exited {
 		t.Errorf("afterwards it is %s, want Exited until it is deleted", o.State)
 	}
@@ -206,24 +218,44 @@ func TestKind_RestartDuringGrace(t *testing.T) {
 	r.goneAll(pids)
 }
 
-// A body that makes processes faster than they can be looked up ends too.
+// A process that has forked and ended before it can be looked up, and its
+// child likewise, is ended too.
 func TestKind_ForkingBody(t *testing.T) {
-	r := newRig(t)
-	slot := slotNamed("web-0")
-	p := shell("trap '' TERM; f() { sleep 0.01; f & }; f & f & f & echo forking; while :; do sleep 0.1; done")
-	p.Stop = stop("KILL", 10)
-	o := r.create(slot, p)
-	eventually(t, "its start", func() error {
-		if !strings.Contains(r.log(slot, stdoutFile), "forking") {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	r.delete(slot, o.UID)
-	r.wait(slot, body.Absent)
-	left, err := (&group{leader: identity{}, body: o.UID}).members()
-	if err != nil || len(left) != 0 {
-		t.Errorf("%d processes are left over, %v", len(left), err)
+	for name, signal := range map[string]string{"told": "TERM", "killed": "KILL"} {
+		t.Run(name, func(t *testing.T) {
+			if h, _, err := openPID(os.Getpid()); err != nil || errors.Is(h.signalGroup(0), unix.EINVAL) {
+				t.Skip("needs Linux 6.9")
+			} else {
+				h.close()
+			}
+			r := newRig(t)
+			slot := slotNamed("web-0")
+			beat := filepath.Join(r.dir, "beat")
+			beats := func() int64 {
+				info, err := os.Stat(beat)
+				if err != nil {
+					return 0
+				}
+				return info.Size()
+			}
+			p := shell("f() { trap '' TERM; echo >> " + beat + "; f & }; f & exec sleep 1000")
+			p.Stop = stop(signal, 10)
+			o := r.create(slot, p)
+			eventually(t, "its start", func() error {
+				if n := beats(); n < 100 {
+					return fmt.Errorf("%d beats", n)
+				}
+				return nil
+			})
+			r.delete(slot, o.UID)
+			r.wait(slot, body.Absent)
+			last := beats()
+			time.Sleep(100 * time.Millisecond)
+			if n := beats(); n != last {
+				t.Errorf("it goes on: %d beats, then %d", last, n)
+				_ = os.Remove(beat)
+			}
+		})
 	}
 }
 

@@ -108,6 +108,7 @@ func (g *group) marked(pid int) bool {
 // error of ctx; say is told what keeps it.
 func (g *group) end(ctx context.Context, first unix.Signal, deadline time.Time, say func(string)) error {
 	told := map[identity]bool{}
+	sure := false
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		sig := first
 		if !time.Now().Before(deadline) {
@@ -115,8 +116,16 @@ func (g *group) end(ctx context.Context, first unix.Signal, deadline time.Time, 
 		}
 		left, err := g.members()
 		if err == nil && len(left) == 0 {
-			return nil
+			if sure {
+				return nil
+			}
+			// What forks and ends faster than it can be looked up is caught
+			// in one step; then look again.
+			sure = true
+			g.kill()
+			continue
 		}
+		sure = false
 		if err == nil {
 			err = g.signal(left, sig, told)
 		}
@@ -131,12 +140,10 @@ func (g *group) end(ctx context.Context, first unix.Signal, deadline time.Time, 
 
 // signal sends sig to each process: SIGKILL always, anything else once.
 func (g *group) signal(left []*handle, sig unix.Signal, told map[identity]bool) error {
-	var failed error
-	if sig == unix.SIGKILL && g.handle != nil {
-		// In one step, so that no fork escapes. What is not in the leader's
-		// process group, or where the kernel cannot, comes one by one.
-		_ = g.handle.signalGroup(sig)
+	if sig == unix.SIGKILL {
+		g.kill()
 	}
+	var failed error
 	for _, h := range left {
 		if sig != unix.SIGKILL && told[h.identity] {
 			continue
@@ -147,6 +154,14 @@ func (g *group) signal(left []*handle, sig unix.Signal, told map[identity]bool) 
 		}
 	}
 	return failed
+}
+
+// kill kills the leader's process group in one step, so that no fork escapes.
+// What is not in that group, or where the kernel cannot, comes one by one.
+func (g *group) kill() {
+	if g.handle != nil {
+		_ = g.handle.signalGroup(unix.SIGKILL)
+	}
 }
 
 // pause waits for the first of the processes to end, at most d.

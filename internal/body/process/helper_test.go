@@ -37,7 +37,10 @@ func helper(role string, args []string) {
 		helperSleep(args[0])
 	case "stubborn":
 		signal.Ignore(unix.SIGTERM)
-		helperSleep("stubborn")
+		note("pid-stubborn", strconv.Itoa(os.Getpid()))
+		for {
+			time.Sleep(time.Hour)
+		}
 	case "kind":
 		helperKind(args[0], args[1], args[2])
 	default:
@@ -86,21 +89,22 @@ func helperListen(port string) {
 	}
 }
 
-// helperSleep notes its pid and sleeps.
+// helperSleep notes its pid, sleeps until it is told to go and says so.
 func helperSleep(name string) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGTERM)
 	note("pid-"+name, strconv.Itoa(os.Getpid()))
-	for {
-		time.Sleep(time.Hour)
-	}
+	<-told
+	_, _ = fmt.Fprintln(os.Stdout, "told", name)
 }
 
 // helperTree is a leader with every kind of descendant; then it stays, or
-// exits. Each descendant is told to outlast a SIGTERM, if what is "stubborn".
+// exits.
 func helperTree(then string) {
 	start := func(attr *syscall.SysProcAttr, env []string, args ...string) *exec.Cmd {
 		exe, _ := os.Executable()
 		c := exec.Command(exe, append([]string{"helper"}, args...)...)
-		c.SysProcAttr, c.Env = attr, env
+		c.SysProcAttr, c.Env, c.Stdout = attr, env, os.Stdout
 		if err := c.Start(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
@@ -139,7 +143,7 @@ func helperTree(then string) {
 func helperStart(session string, args []string) {
 	exe, _ := os.Executable()
 	c := exec.Command(exe, append([]string{"helper"}, args...)...)
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: session == "new"}
+	c.SysProcAttr, c.Stdout = &syscall.SysProcAttr{Setsid: session == "new"}, os.Stdout
 	if err := c.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

@@ -144,6 +144,32 @@ func TestHTTPProbe_Redirect(t *testing.T) {
 	r.wait(slot, body.Ready)
 }
 
+// Whatever a probe leaves behind is ended with it.
+func TestExecProbe_LeavesNothing(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := shell("exec sleep 1000")
+	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.05), Exec: &v1alpha1.ExecProbe{Command: []string{
+		"sh", "-c", "sleep 1000 & echo $! >> pids",
+	}}}
+	r.create(slot, p)
+	r.wait(slot, body.Ready)
+	b, err := os.ReadFile(filepath.Join(r.work(slot), "pids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(b), &pid); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of what a probe left", func() error {
+		if alive(pid) {
+			return errors.New("it is alive")
+		}
+		return nil
+	})
+}
+
 // A probe that hangs is ended with all its processes, and those of a body that
 // goes do not outlive it.
 func TestExecProbe_Hangs(t *testing.T) {
