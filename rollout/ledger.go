@@ -26,8 +26,9 @@ type ledger struct {
 	// work are the stale members in service that could be taken, but for the
 	// partition and the pool's own limits.
 	work int
-	// unborn are slots owed a body, leaving those on their way out.
-	unborn, leaving int
+	// unborn are slots owed a body, leaving those on their way out, returning
+	// those of them that somebody deletes: they are made anew in their place.
+	unborn, leaving, returning int
 	// noRoom are births refused for lack of capacity.
 	noRoom int
 	// proven are the members of the target that have recovered; provenBorn is
@@ -129,6 +130,9 @@ func (q *pass) enter(m *Member) {
 	}
 	if m.leaving() {
 		l.leaving++
+		if m.Deleting && !(m.live() && m.Disruption.Remove) {
+			l.returning++
+		}
 		return
 	}
 	l.slots++
@@ -243,6 +247,9 @@ func (q *pass) floorRoom() int {
 
 // excess is how many slots there are above the desired number.
 func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
+
+// missing is how many slots are to be made now.
+func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
 func (q *pass) desired() int {
 	if q.s.Deleting {

@@ -203,6 +203,10 @@ func TestNew(t *testing.T) {
 			s:      pool(3, member(1, onTarget), member(0, onTarget), member(2, drains(ScaleDown))),
 			want:   []string{"Undo 2 A (NeededAgain)"}, blockers: "Rolling 1",
 		},
+		"somebody deletes a slot": {
+			reason: "it is made anew once it is gone, in its own place; meanwhile it is down",
+			s:      pool(3, member(1, func(m *Member) { m.Deleting = true })), blockers: "PoolResizing 3",
+		},
 		"surge": {
 			reason: "rule 7: no more slots than there is work",
 			s: pool(3, policy(func(p *Policy) { p.MaxUnavailable, p.MaxSurge, p.MaxInFlight = 0, 5, 5 }),

@@ -15,8 +15,8 @@ func (q *pass) resize() {
 func (q *pass) refill() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if q.l.slots >= q.desired() {
-			return
+		if q.missing() <= 0 {
+			break
 		}
 		if m.drains() && m.Disruption.Cause == ScaleDown && !q.done.has(i) {
 			q.undo(i, WhyNeededAgain)
@@ -26,7 +26,7 @@ func (q *pass) refill() {
 	if !q.mayFill() {
 		return
 	}
-	for q.l.slots < q.desired() {
+	for q.missing() > 0 {
 		if !q.create(WhyFill) {
 			return
 		}

@@ -307,3 +307,13 @@ func kill(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 }
+
+// list is what a failed test says of members.
+func list(members []v1alpha1.Member) string {
+	var all []string
+	for _, m := range members {
+		b, err := json.Marshal(m)
+		all = append(all, fmt.Sprintf("%s %v", b, err))
+	}
+	return strings.Join(all, "\n")
+}

@@ -78,7 +78,7 @@ func TestPool_slotDeleted(t *testing.T) {
 	}
 	w.eventually("the slot is made anew", func() error {
 		if m := w.members("web"); len(m) != 2 || m[1].UID == old.UID || m[1].Name != old.Name || m[1].Status.Phase != v1alpha1.PhaseAvailable {
-			return errors.New("not yet")
+			return fmt.Errorf("%s; members: %s", describe(w.pool("web")), list(m))
 		}
 		return nil
 	})
