@@ -104,7 +104,7 @@ func (s *Scenario) Run(seed int64, narrate bool) *Result {
 // never ends. Each member adds to them.
 const (
 	maxAtOnce, moreAtOnce = 2000, 100
-	maxInAll, moreInAll   = 200_000, 2000
+	maxInAll, moreInAll   = 50_000, 2000
 )
 
 // play has everything happen that the scenario has time for.

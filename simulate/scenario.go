@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,7 +98,8 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	}
 	root, err := document(data)
 	if err != nil {
-		return nil, &Error{File: file, Line: yamlLine(err), Text: err.Error()}
+		line, text := yamlError(err)
+		return nil, &Error{File: file, Line: line, Text: text}
 	}
 	if n := odd(root); n != nil {
 		p.fail(n, "aliases and merge keys are not allowed")
@@ -126,12 +128,20 @@ func document(data []byte) (*yaml.Node, error) {
 	return n.Content[0], nil
 }
 
-// yamlLine finds the line in the parser's own message.
-func yamlLine(err error) (line int) {
-	if m := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); m != nil {
-		fmt.Sscan(m[1], &line) //nolint:errcheck // stays 0
+var atLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// yamlError takes the YAML parser's message apart.
+func yamlError(err error) (line int, text string) {
+	text = err.Error()
+	m := atLine.FindStringSubmatch(text)
+	if m == nil {
+		return 0, strings.TrimPrefix(text, "yaml: ")
 	}
-	return line
+	line, err = strconv.Atoi(m[1])
+	if err != nil {
+		return 0, text
+	}
+	return line, text[len(m[0]):]
 }
 
 // odd finds an alias, which could make a small file large.

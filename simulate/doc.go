@@ -1,0 +1,56 @@
+// Package simulate plays stories about pools in virtual time, around the
+// engine that the controllers use.
+//
+// A [Scenario] is one file: where the world starts, what happens to it, and
+// what must hold; scenarios/FORMAT.md describes it. [Load] and [Parse] check
+// and compile it, [Scenario.Run] plays it under a seed, and [Play] plays many
+// files under many seeds at once. The same file and seed always have the same
+// result, to the byte.
+//
+// # The world
+//
+// Everything that Pawl would keep in the API is a record here: members, pool
+// specs, what is remembered of revisions, claims. A record is never changed; a
+// write stores another one in its place if the writer has seen the last one,
+// as a resource version makes sure in the API. Bodies boot, serve, crash and
+// stop by themselves, whether or not a controller looks.
+//
+// # The controllers
+//
+// Three of them run for each pool, one step at a time, woken by what changes
+// and by their own timers: the planner (pool) asks [rollout.New] and carries
+// the plan out, the keeper (members) brings each slot through its life with
+// [rollout.Step], and the binder (claims) gives members away with
+// [rollout.Pick]. Each reads through a cache of its own, in which a write
+// arrives up to `lag` late, the writes to one object in their order. None
+// decides before it has seen its own last writes. A crash drops caches, timers
+// and all that is on its way; a start lists what is stored, and acts once the
+// list has arrived, which may take as long as any read.
+//
+// # What is looked at, and when
+//
+// A judge looks after every single write and every change of a body. What lies
+// between two writes at one instant is a state that others can read, so it has
+// to be as good as any other; only the entries of the timeline at one instant
+// are one edit, of which nobody sees a half. An entry that waits for an
+// expression happens next, but a crash happens there and then, also between
+// two writes of one pass. `at` looks when all that happens at its instant has
+// happened, and `within` from the last entry before its time on.
+//
+// A member counts as in service if what is recorded says so and its body is
+// ready in truth.
+//
+// # Seeds
+//
+// Seed 1 takes every time as the file says it, has reads arrive as late as the
+// file allows, and lets things happen in the order in which they came up.
+// Every other seed varies boot, stop and drain times by a fifth, draws how
+// late each read is, and shuffles what happens at one instant.
+//
+// # What the simulator does not have yet
+//
+// A file may ask for what the format knows and the simulator does not:
+// budgets, groups, windows and more. It is read as far as that goes, and
+// [Scenario.Needs] says what is missing; such a file waits, and neither passes
+// nor fails.
+package simulate

@@ -1,0 +1,204 @@
+package simulate
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// good is a file in which everything is right; tests add lines to it.
+const good = `name: story
+why: a test
+pool: {replicas: 2, update: {type: RollingUpdate}}
+`
+
+func TestParse_Wrong(t *testing.T) {
+	cases := map[string]struct {
+		reason, text, want string
+	}{
+		"empty":               {"a file says something", "", "x.yaml: the file is empty"},
+		"not yaml":            {"the YAML parser's line is kept", "name: story\nwhy: [\n", "x.yaml:2: did not find"},
+		"two documents":       {"one file, one story", good + "---\nname: other\n", "more than one YAML document"},
+		"alias":               {"an alias could make a small file large", "name: &n story\nwhy: *n\n", "x.yaml:2: aliases"},
+		"no name":             {"a story has a name", "why: x\npool: {}\n", "x.yaml:1: scenario: name is missing"},
+		"name":                {"names are in kebab-case", "name: Story One\npool: {}\n", "x.yaml:1: name must be in kebab-case"},
+		"other name":          {"a file is found by its name", "name: other\npool: {}\n", `x.yaml:1: name "other" differs from the file's name`},
+		"no pool":             {"a story is about something", "name: x\n", "pool, pools or groups is missing"},
+		"pool and pools":      {"pool is short for pools", "name: x\npool: {}\npools: {a: {}}\n", "x.yaml:3: pool and pools exclude"},
+		"unknown field":       {"a typo is no wish", "name: x\npool: {}\nstrat: {}\n", `x.yaml:3: scenario: unknown field "strat"`},
+		"field twice":         {"which one is meant?", "name: x\npool: {}\npool: {}\n", `x.yaml:3: scenario: "pool" is given twice`},
+		"spec field":          {"the spec is the API's", "name: x\npool:\n  replica: 3\n", `x.yaml:3: unknown field "replica"`},
+		"deep spec field":     {"at any depth", "name: x\npool:\n  update:\n    maxUnavailabel: 3\n", `x.yaml:4: unknown field "update.maxUnavailabel"`},
+		"template":            {"bodies are simulated", "name: x\npool:\n  template: {}\n", "x.yaml:3: template must not be given"},
+		"negative":            {"the API's limits hold", "name: x\npool:\n  replicas: -1\n", "x.yaml:3: replicas must be from 0 to 100000, not -1"},
+		"150 %":               {"the API's limits hold", "name: x\npool:\n  update:\n    maxSurge: 150%\n", "x.yaml:4: spec.update.maxSurge"},
+		"word":                {"the API's words hold", "name: x\npool:\n  update: {type: Rolling}\n", "update.type must be one of Manual, RollingUpdate"},
+		"kind":                {"a number is a number", "name: x\npool:\n  replicas: many\n", `x.yaml:3: replicas: "many" is not what it takes`},
+		"duration":            {"times have units", "name: x\npool: {}\nworld:\n  boot: 30\n", `x.yaml:4: world.boot must be a duration`},
+		"negative duration":   {"time goes on", "name: x\npool: {}\nrun: -1s\n", "x.yaml:3: run must be a duration"},
+		"outcome":             {"bodies do what bodies do", "name: x\npool: {}\nworld:\n  revisions:\n    B: {outcome: Explode}\n", "x.yaml:5: world.revisions.B.outcome must be one of"},
+		"index twice":         {"a slot is one member", "name: x\npool: {}\nstart:\n  members:\n    - {index: 1}\n    - {index: 1}\n", "x.yaml:6: start.members: index 1 is given twice"},
+		"index out of range":  {"the API's limits hold", "name: x\npool: {}\nstart:\n  members:\n    - {index: 100000}\n", "x.yaml:5: index must be a number from 0 to 99999"},
+		"claim twice":         {"no claim holds two", "name: x\npool: {}\nstart:\n  members:\n    - {state: Claimed, claim: c}\n    - {state: Claimed, claim: c}\n", `claim "c" holds two members`},
+		"claim for many":      {"no claim holds two", "name: x\npool: {}\nstart:\n  members:\n    - {count: 2, state: Claimed, claim: c}\n", `x.yaml:5: member: claim "c" cannot hold 2 members`},
+		"claim of a free one": {"who claims, holds", "name: x\npool: {}\nstart:\n  members:\n    - {claim: c}\n", "x.yaml:5: member: a claim needs state: Claimed"},
+		"busy without a body": {"work needs a body that serves", "name: x\npool: {}\nstart:\n  members:\n    - {state: Terminating, occupancy: Busy}\n", "x.yaml:5: member: a Terminating body has no work"},
+		"state":               {"states are few", "name: x\npool: {}\nstart:\n  members:\n    - {state: Pending}\n", "x.yaml:5: state must be one of"},
+		"hold":                {"a hold's end is a time", "name: x\npool: {}\nstart:\n  members:\n    - {hold: until noon}\n", "x.yaml:5: hold:"},
+		"too many bodies":     {"they have to fit", "name: x\npool: {}\nworld: {capacity: 1}\nstart:\n  members:\n    - {count: 2}\n", "2 bodies do not fit a capacity of 1"},
+		"no such pool":        {"pools have names", "name: x\npools: {a: {}}\nstart:\n  members:\n    b: []\n", `x.yaml:5: start.members: there is no pool or group "b"`},
+		"neither at nor when": {"things happen at some time", "name: x\npool: {}\ntimeline:\n  - {revise: B}\n", "x.yaml:4: timeline entry: exactly one of at and when"},
+		"two verbs":           {"an entry is one thing", "name: x\npool: {}\ntimeline:\n  - {at: 1s, revise: B, claim: c}\n", "x.yaml:4: timeline entry: exactly one of"},
+		"no verb":             {"an entry is one thing", "name: x\npool: {}\ntimeline:\n  - {at: 1s}\n", "x.yaml:4: timeline entry: exactly one of"},
+		"foreign field":       {"ttl is for claims", "name: x\npool: {}\ntimeline:\n  - {at: 1s, revise: B, ttl: 1m}\n", `x.yaml:4: timeline entry: field "ttl" does not belong here`},
+		"repeat with at":      {"an instant comes once", "name: x\npool: {}\ntimeline:\n  - {at: 1s, revise: B, repeat: 2}\n", `field "repeat" does not belong here`},
+		"nothing about it":    {"what about it?", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 1}\n", "x.yaml:4: timeline entry: what about member 1?"},
+		"which pool":          {"there are two", "name: x\npools: {a: {}, b: {}}\ntimeline:\n  - {at: 1s, revise: B}\n", "x.yaml:4: timeline entry: which pool?"},
+		"lose":                {"losses have names", "name: x\npool: {}\ntimeline:\n  - {at: 1s, lose: hope}\n", "x.yaml:4: lose must be one of"},
+		"patch":               {"a patch is checked, too", "name: x\npool: {}\ntimeline:\n  - {at: 1s, set: {update: {paus: true}}}\n", `x.yaml:4: unknown field "update.paus"`},
+		"expression":          {"expressions are compiled", "name: x\npool: {}\nexpect:\n  always: [ \"free >=\" ]\n", `x.yaml:4: expression "free >=": Syntax error`},
+		"no truth":            {"an expectation is true or false", "name: x\npool: {}\nexpect:\n  always: [ \"free + 1\" ]\n", "is a int and not true or false"},
+		"no such variable":    {"names are checked", "name: x\npool: {}\nexpect:\n  always: [ \"fre > 1\" ]\n", "undeclared reference to 'fre'"},
+		"no such member field": {"fields are checked", "name: x\npool: {}\nexpect:\n  always:\n    - \"m[0].phas == 'Failed'\"\n",
+			"x.yaml:5: expression"},
+		"no such condition":    {"a typo would hold for ever", "name: x\npool: {}\nexpect:\n  never: [ \"conditions.Updted.status == 'True'\" ]\n", `there is no condition "Updted"`},
+		"no such blocker":      {"a typo would hold for ever", "name: x\npool: {}\nexpect:\n  never: [ \"blockers.Bussy > 0\" ]\n", `there is no blocker "Bussy"`},
+		"no such pool in it":   {"pools have names", "name: x\npools: {a: {}}\nexpect:\n  never: [ \"pools.b.free > 0\" ]\n", `there is no pool "b"`},
+		"which pool's members": {"there are two", "name: x\npools: {a: {}, b: {}}\nexpect:\n  never: [ \"m[0].phase == ''\" ]\n", "m is that of one pool: say pools.NAME.m"},
+		"within":               {"deadlines are times", "name: x\npool: {}\nexpect:\n  within: {soon: [\"true\"]}\n", `x.yaml:4: within: "soon" is not a time`},
+		"range":                {"a range has an order", "name: x\npool: {}\nexpect:\n  creates: {min: 3, max: 2}\n", "x.yaml:4: creates: min is more than max"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("x.yaml", []byte(c.text))
+			if err == nil {
+				t.Fatalf("%s: nothing is wrong with\n%s", c.reason, c.text)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got\n%v\nwant %q", c.reason, err, c.want)
+			}
+			if e := new(Error); !errors.As(err, &e) {
+				t.Errorf("%s: %T is no Error", c.reason, err)
+			}
+		})
+	}
+}
+
+func TestParse_AllErrors(t *testing.T) {
+	_, err := Parse("x.yaml", []byte("name: x\nexpect: {always: [\"fre\"]}\npool: {replica: 1}\nrun: 1\n"))
+	var lines []int
+	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+		lines = append(lines, e.(*Error).Line)
+	}
+	if diff := cmp.Diff([]int{2, 3, 4}, lines); diff != "" {
+		t.Errorf("all errors, by line: %s", diff)
+	}
+}
+
+func TestParse_Needs(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"windows":  {"name: x\npool: {update: {windows: [{schedule: x}]}}\n", "update.windows"},
+		"warm":     {"name: x\npool: {sizing: Warm}\n", "sizing: Warm"},
+		"in place": {"name: x\npool: {update: {method: InPlace}}\n", "update.method: InPlace"},
+		"patch":    {"name: x\npool: {}\ntimeline: [{at: 1s, set: {maxMembers: 3}}]\n", "maxMembers"},
+		"budgets":  {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},
+		"groups":   {"name: x\ngroups: {g: {mode: Hold}}\nstart: {members: {g: [{role: primary}]}}\n", "groups"},
+		"wait":     {"name: x\npool: {}\ntimeline: [{at: 1s, claim: c, wait: 1m}]\n", "wait"},
+		"renderer": {"name: x\npool: {}\ntimeline: [{at: 1s, upgrade: {renderer: changed}}]\n", "upgrade.renderer"},
+		"grants":   {"name: x\npool: {}\nexpect: {grants: 3}\n", "expect.grants"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse("x.yaml", []byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{c.want}, s.Needs); diff != "" {
+				t.Errorf("needs: %s", diff)
+			}
+		})
+	}
+}
+
+func TestParse_Start(t *testing.T) {
+	s, err := Parse("", []byte(good+`start:
+  target: B
+  members:
+    - {count: 2, revision: A}
+    - {index: 7, revision: "", state: Claimed}
+    - {state: Unready, hold: until 1h}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.pools[0]
+	want := []memberSetup{
+		{index: 0, revision: "A", state: stateFree},
+		{index: 1, revision: "A", state: stateFree},
+		{index: 7, state: stateClaimed, claim: "pool-7-holder"},
+		{index: 8, revision: "A", state: stateUnready, held: true, holdUntil: time.Hour},
+	}
+	if diff := cmp.Diff(want, p.members, cmp.AllowUnexported(memberSetup{})); diff != "" {
+		t.Errorf("indexes go on, claims get names: %s", diff)
+	}
+	if p.target != "B" || p.current != "A" {
+		t.Errorf("target %s, current %s: want B and what most members have", p.target, p.current)
+	}
+}
+
+func TestLoad_NoFile(t *testing.T) {
+	_, err := Load("nosuch.yaml")
+	if e := new(Error); !errors.As(err, &e) || err.Error() != "nosuch.yaml: no such file or directory" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range files(f) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse("", data)
+		if (s == nil) == (err == nil) {
+			t.Fatalf("a scenario or an error: %v, %v", s, err)
+		}
+		if err != nil {
+			if e := new(Error); !errors.As(err, &e) {
+				t.Fatalf("%T is no Error: %v", err, err)
+			}
+			return
+		}
+		if len(s.Needs) == 0 && small(s) {
+			s.Run(2, false)
+		}
+	})
+}
+
+// small tells whether a scenario can be played while fuzzing.
+func small(s *Scenario) bool {
+	n := len(s.timeline)
+	for i := range s.pools {
+		n += len(s.pools[i].members)
+		if r, _ := s.pools[i].spec["replicas"].(int); r > 50 {
+			return false
+		}
+	}
+	for _, e := range s.timeline {
+		switch e.edit.(type) {
+		case setEdit, claimsEdit, churnEdit:
+			return false // may make it large
+		}
+		if e.repeat > 10 {
+			return false
+		}
+	}
+	return n < 50 && s.run < 10*time.Hour
+}
