@@ -130,7 +130,7 @@ func (q *pass) enter(m *Member) {
 	}
 	if m.leaving() {
 		l.leaving++
-		if m.Deleting && !(m.live() && m.Disruption.Remove) {
+		if m.Deleting && (!m.live() || !m.Disruption.Remove) {
 			l.returning++
 		}
 		return

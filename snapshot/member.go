@@ -59,7 +59,7 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.Incarnation = r.Incarnation
 	st.Exited = r.Phase == rollout.Failed && r.Gone && r.Body
 	st.FailedEarly = r.FailedEarly
-	st.Attempts = int32(min(r.Attempts, 1<<20)) //nolint:gosec // bounded
+	st.Attempts = int32(min(r.Attempts, 1<<20))
 	st.NextAttemptAt = micro(r.NextAttempt)
 	st.BornAt = micro(r.BornAt)
 	st.PhaseSince = micro(r.PhaseSince)

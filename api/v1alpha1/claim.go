@@ -103,7 +103,7 @@ type ClaimStatus struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ExpiresAt *metav1.MicroTime `json:"expiresAt,omitempty"`
-	// conditions: Bound.
+	// conditions are Bound.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

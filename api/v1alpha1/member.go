@@ -243,7 +243,7 @@ type MemberStatus struct {
 	// its exit code, the error of its creation.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// conditions: Ready; Updated, whose reason is the blocker while False.
+	// conditions are Ready; Updated, whose reason is the blocker while False.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

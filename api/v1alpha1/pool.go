@@ -176,6 +176,7 @@ type Process struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=15
 	// +kubebuilder:validation:items:Pattern=`^[a-z]([a-z0-9_]{0,14})$`
 	Ports []string `json:"ports,omitempty"`
 	// readiness says when the process is ready. Absent: as soon as it runs.
@@ -202,6 +203,7 @@ type File struct {
 	// mode is the file's permission bits as an octal number of three digits.
 	// Absent means "644".
 	// +optional
+	// +kubebuilder:validation:MaxLength=3
 	// +kubebuilder:validation:Pattern=`^[0-7]{3}$`
 	Mode *string `json:"mode,omitempty"`
 }
@@ -210,16 +212,16 @@ type File struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.tcp) ? 1 : 0) + (has(self.http) ? 1 : 0) + (has(self.exec) ? 1 : 0) + (has(self.output) ? 1 : 0) == 1",message="exactly one of tcp, http, exec and output must be set"
 type Readiness struct {
-	// tcp: a connection to the port succeeds.
+	// tcp asks whether a connection to the port succeeds.
 	// +optional
 	TCP *TCPProbe `json:"tcp,omitempty"`
-	// http: a GET answers with a status of 200 to 399.
+	// http asks whether a GET answers with a status of 200 to 399.
 	// +optional
 	HTTP *HTTPProbe `json:"http,omitempty"`
-	// exec: a command in the body's directory and environment exits with 0.
+	// exec asks whether a command in the body's directory and environment exits with 0.
 	// +optional
 	Exec *ExecProbe `json:"exec,omitempty"`
-	// output: a line of its standard output or error matches. It stays ready
+	// output asks whether a line of its standard output or error matches. It stays ready
 	// as long as it runs.
 	// +optional
 	Output *OutputProbe `json:"output,omitempty"`
@@ -555,7 +557,7 @@ type PoolStatus struct {
 	// rollout is how far the members are on their way to the target.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
-	// conditions: Ready, Reconciling, Stalled, Updated, Available.
+	// conditions are Ready, Reconciling, Stalled, Updated, Available.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

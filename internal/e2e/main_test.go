@@ -103,8 +103,6 @@ func newWorld(t *testing.T, config *rest.Config) *world {
 	return w
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // processPool is a pool of n processes that serve their version.
 func (w *world) processPool(name string, n int32, version string) *v1alpha1.Pool {
 	w.t.Helper()
@@ -115,8 +113,8 @@ func (w *world) processPool(name string, n int32, version string) *v1alpha1.Pool
 	return &v1alpha1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
 		Spec: v1alpha1.PoolSpec{
-			Replicas: ptr(n),
-			Update:   &v1alpha1.Update{Type: ptr(v1alpha1.UpdateRollingUpdate)},
+			Replicas: new(n),
+			Update:   &v1alpha1.Update{Type: new(v1alpha1.UpdateRollingUpdate)},
 			Template: v1alpha1.Template{Process: &v1alpha1.Process{
 				Command:   self,
 				Ports:     []string{"http"},
@@ -124,18 +122,6 @@ func (w *world) processPool(name string, n int32, version string) *v1alpha1.Pool
 				Readiness: &v1alpha1.Readiness{HTTP: &v1alpha1.HTTPProbe{Port: "http"}, Period: &metav1.Duration{Duration: 50 * time.Millisecond}},
 				Stop:      &v1alpha1.Stop{Grace: &metav1.Duration{Duration: 2 * time.Second}},
 			}},
-		},
-	}
-}
-
-// simPool is a pool of n simulated bodies.
-func (w *world) simPool(name string, n int32, sim v1alpha1.Sim) *v1alpha1.Pool {
-	return &v1alpha1.Pool{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
-		Spec: v1alpha1.PoolSpec{
-			Replicas: ptr(n),
-			Update:   &v1alpha1.Update{Type: ptr(v1alpha1.UpdateRollingUpdate)},
-			Template: v1alpha1.Template{Sim: &sim},
 		},
 	}
 }
@@ -295,11 +281,11 @@ func ask(ctx context.Context, address string) (answer, error) {
 	if err != nil {
 		return a, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	return a, json.NewDecoder(resp.Body).Decode(&a)
 }
 
-func intOrString(n int) *intstr.IntOrString { return ptr(intstr.FromInt32(int32(n))) }
+func intOrString(n int) *intstr.IntOrString { return new(intstr.FromInt32(int32(n))) }
 
 func kill(t *testing.T, pid int) {
 	t.Helper()

@@ -26,8 +26,8 @@ func (w *world) objectsPool(name string, n int32, version string) *v1alpha1.Pool
 	return &v1alpha1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
 		Spec: v1alpha1.PoolSpec{
-			Replicas: ptr(n), ServiceAccountName: ptr("bodies"),
-			Update:   &v1alpha1.Update{Type: ptr(v1alpha1.UpdateRollingUpdate)},
+			Replicas: new(n), ServiceAccountName: new("bodies"),
+			Update:   &v1alpha1.Update{Type: new(v1alpha1.UpdateRollingUpdate)},
 			Template: v1alpha1.Template{Objects: []runtime.RawExtension{manifest("a"), manifest("b")}},
 		},
 	}
@@ -97,13 +97,14 @@ func TestObjects_rights(t *testing.T) {
 	w.account()
 	w.create(w.objectsPool("pairs", 1, "1"))
 	w.eventually("the member says what is forbidden", func() error {
-		for _, m := range w.members("pairs") {
-			if m.Status.Phase == v1alpha1.PhaseFailed && strings.Contains(m.Status.Message, "forbidden") && strings.Contains(m.Status.Message, "bodies") {
-				return nil
-			}
-			return fmt.Errorf("%s: %s", m.Status.Phase, m.Status.Message)
+		members := w.members("pairs")
+		if len(members) == 0 {
+			return errors.New("no member yet")
 		}
-		return errors.New("no member yet")
+		if st := members[0].Status; st.Phase != v1alpha1.PhaseFailed || !strings.Contains(st.Message, "forbidden") || !strings.Contains(st.Message, "bodies") {
+			return fmt.Errorf("%s: %s", st.Phase, st.Message)
+		}
+		return nil
 	})
 	if maps := w.configMaps(); len(maps) > 0 {
 		t.Errorf("%d ConfigMaps were made", len(maps))

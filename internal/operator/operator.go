@@ -102,8 +102,8 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 		LeaderElectionID:              "pawl.dev",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr(gracePeriod),
-		Controller:                    config.Controller{SkipNameValidation: ptr(true)},
+		GracefulShutdownTimeout:       new(gracePeriod),
+		Controller:                    config.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*ours)},
 		}},
@@ -156,5 +156,3 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox) erro
 		}).SetupWithManager(mgr),
 	)
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -235,13 +235,13 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 	case err == nil:
 		s.kind, s.template, s.seen = kind, template, made
 		s.member.Status.Incarnation = slot.Incarnation // so that the body counts as its own
-		return s.record(ctx, ptr(m.Born(s.now)))
+		return s.record(ctx, new(m.Born(s.now)))
 	case errors.Is(err, body.ErrRefused):
 		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
-		return s.record(ctx, ptr(m.Refused(s.now)))
+		return s.record(ctx, new(m.Refused(s.now)))
 	case errors.Is(err, body.ErrNoRoom):
 		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
-		_, err := s.record(ctx, ptr(m.WithoutRoom(s.now)))
+		_, err := s.record(ctx, new(m.WithoutRoom(s.now)))
 		s.speaks = time.Time{}
 		t.Wake = at(s.member.Status.NextAttemptAt)
 		return false, err
@@ -391,5 +391,3 @@ func at(t *metav1.MicroTime) time.Time {
 	}
 	return t.Time
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -101,7 +101,7 @@ func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) er
 			Labels:     map[string]string{v1alpha1.LabelPool: w.pool.Name},
 			Finalizers: []string{v1alpha1.FinalizerBody},
 		},
-		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(a.Index), Revision: string(a.Revision)}, //nolint:gosec // replicas are bounded
+		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(a.Index), Revision: string(a.Revision)},
 	}
 	if err := r.Client.Create(ctx, m); err != nil {
 		return fmt.Errorf("create Member %s: %w", m.Name, err)

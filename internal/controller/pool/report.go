@@ -76,7 +76,7 @@ func (w *world) fill(st *v1alpha1.PoolStatus, p *rollout.Plan) {
 		{&st.Updated, c.Updated}, {&st.Stale, c.Stale}, {&st.Unknown, c.Unknown}, {&st.Rolling, c.Rolling},
 		{&st.Surge, c.Surge}, {&st.Failed, c.Failed}, {&st.WaitingClaims, w.waiting},
 	} {
-		*n.field = int32(n.count) //nolint:gosec // bounded by the number of members
+		*n.field = int32(n.count)
 	}
 	st.CurrentRevision, st.TargetRevision = string(s.Current.ID), string(s.Target.ID)
 	if s.RolledBack != "" {
@@ -96,14 +96,14 @@ func (w *world) rollout(old *v1alpha1.RolloutStatus, p *rollout.Plan) *v1alpha1.
 		old = &v1alpha1.RolloutStatus{}
 	}
 	ro := &v1alpha1.RolloutStatus{
-		Revision: string(w.snapshot.Target.ID), Updated: int32(p.Counts.Updated), Total: int32(p.Counts.Members), Next: p.Next, //nolint:gosec // bounded
+		Revision: string(w.snapshot.Target.ID), Updated: int32(p.Counts.Updated), Total: int32(p.Counts.Members), Next: p.Next,
 	}
 	if since := w.records[ro.Revision].TargetSince; since != nil {
 		t := metav1.NewTime(since.Truncate(time.Second))
 		ro.Since = &t
 	}
 	for _, t := range p.Blockers {
-		b := v1alpha1.Blocker{Reason: string(t.Reason), Count: int32(t.Count)} //nolint:gosec // bounded
+		b := v1alpha1.Blocker{Reason: string(t.Reason), Count: int32(t.Count)}
 		if m := w.member(t.Example); m != nil {
 			b.Example = m.Name
 		}

@@ -153,12 +153,12 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 		return nil
 	}
 	if w.invalid = r.Check(w.pool); w.invalid != nil {
-		return nil
+		return nil //nolint:nilerr // it is reported in the pool's conditions
 	}
 	id, err := history.ID(&w.pool.Spec.Template)
 	if err != nil {
 		w.invalid = err
-		return nil
+		return nil //nolint:nilerr // it is reported in the pool's conditions
 	}
 	return r.ensure(ctx, w, id)
 }
@@ -178,7 +178,7 @@ func (r *Reconciler) ensure(ctx context.Context, w *world, id string) error {
 	switch {
 	case found == nil:
 		if w.invalid = r.Validate(w.pool); w.invalid != nil {
-			return nil
+			return nil //nolint:nilerr // it is reported in the pool's conditions
 		}
 		rev, err := history.New(w.pool, id, last+1)
 		if err != nil {
