@@ -15,6 +15,8 @@ import (
 	"k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/pawl-dev/pawl/standalone/internal/pki"
 )
 
 const (
@@ -38,6 +40,8 @@ func (p *Pawld) apiServerFlags() []string {
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
+		// Without it, a stop would wait for the end of every watch.
+		"--shutdown-watch-termination-grace-period=2s",
 	}
 	if !p.ControllerManager {
 		// Nothing makes the accounts that this plugin would ask for.
@@ -46,27 +50,27 @@ func (p *Pawld) apiServerFlags() []string {
 	return flags
 }
 
-// prepareAPIServer builds an API server that serves on listener.
-func (p *Pawld) prepareAPIServer(ctx context.Context, d *directory, c *certificates, listener net.Listener) (run func(context.Context) error, err error) {
+// prepareAPIServer builds an API server; run serves until its context ends.
+func (p *Pawld) prepareAPIServer(ctx context.Context, s start, certs *pki.PKI) (run func(context.Context) error, err error) {
 	o := options.NewServerRunOptions()
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	for _, set := range o.Flags().FlagSets {
 		flags.AddFlagSet(set)
 	}
 	args := append(p.apiServerFlags(),
-		"--etcd-servers=unix://"+d.etcdSocket(),
-		"--cert-dir="+c.dir,
-		"--client-ca-file="+c.certFile("ca"),
-		"--tls-cert-file="+c.certFile("server"),
-		"--tls-private-key-file="+c.keyFile("server"),
-		"--service-account-key-file="+c.accountKey(),
-		"--service-account-signing-key-file="+c.accountKey(),
+		"--etcd-servers=unix://"+s.dir.File(etcdSocket),
+		"--cert-dir="+certs.Dir(),
+		"--client-ca-file="+certs.CertFile("ca"),
+		"--tls-cert-file="+certs.CertFile("server"),
+		"--tls-private-key-file="+certs.KeyFile("server"),
+		"--service-account-key-file="+certs.AccountKey(),
+		"--service-account-signing-key-file="+certs.AccountKey(),
 	)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	o.SecureServing.Listener = listener
-	o.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+	o.SecureServing.Listener = s.listener
+	o.SecureServing.BindPort = s.listener.Addr().(*net.TCPAddr).Port
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type component struct {
 	err  error
 }
 
-// start runs a part until stop, whatever becomes of any other context: parts
-// are stopped in order, not all at once.
+// start runs a part until stop, even if ctx ends before: parts are stopped in
+// order, not all at once.
 func (c *components) start(ctx context.Context, name string, run func(context.Context) error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	part := &component{name: name, stop: stop, done: make(chan struct{})}

@@ -6,10 +6,12 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+
+	"github.com/pawl-dev/pawl/standalone/internal/pki"
 )
 
 // runControllerManager runs Kubernetes' own controllers until ctx ends.
-func (p *Pawld) runControllerManager(ctx context.Context, c *certificates) error {
+func runControllerManager(ctx context.Context, kubeconfig string, certs *pki.PKI) error {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
 		return err
@@ -20,14 +22,14 @@ func (p *Pawld) runControllerManager(ctx context.Context, c *certificates) error
 		flags.AddFlagSet(set)
 	}
 	err = flags.Parse([]string{
-		"--kubeconfig=" + p.Kubeconfig,
+		"--kubeconfig=" + kubeconfig,
 		"--leader-elect=false",
 		// It serves nothing: the API is all that anybody asks.
 		"--secure-port=0",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-		"--root-ca-file=" + c.certFile("ca"),
-		"--service-account-private-key-file=" + c.accountKey(),
+		"--root-ca-file=" + certs.CertFile("ca"),
+		"--service-account-private-key-file=" + certs.AccountKey(),
 	})
 	if err != nil {
 		return err

@@ -9,20 +9,31 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/logutil"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/pawl-dev/pawl/standalone/internal/datadir"
 )
 
-// etcdStartTimeout is how long etcd may take to replay its log.
-const etcdStartTimeout = 2 * time.Minute
+const (
+	// etcdSocket is the name of etcd's socket in the data directory.
+	etcdSocket = "etcd.sock"
+	// etcdStartTimeout is how long etcd may take to replay its log.
+	etcdStartTimeout = 2 * time.Minute
+	// walSegment is the size in bytes of a file of etcd's log. Seven of them
+	// may be there at a time.
+	walSegment = 16 << 20
+)
 
-// startEtcd starts etcd in dir, serving on a unix socket at path only, and
-// waits until it serves. What it acknowledges is on the disk. It calls fatal,
+// startEtcd starts etcd in dir, serving on a unix socket there only, and waits
+// until it serves. What it acknowledges is on the disk. It calls fatal,
 // which must not return, when it cannot go on.
-func startEtcd(ctx context.Context, dir, socket string, fatal func(why string)) (*embed.Etcd, error) {
+func startEtcd(ctx context.Context, dir *datadir.Dir, fatal func(error)) (*embed.Etcd, error) {
+	wal.SegmentSizeBytes = walSegment
 	c := embed.NewConfig()
-	c.Dir = dir
-	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: socket}}
+	c.Dir = dir.File("etcd")
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: dir.File(etcdSocket)}}
 	c.AdvertiseClientUrls = c.ListenClientUrls
 	// There are no peers: nothing listens for them.
 	c.ListenPeerUrls = nil
@@ -40,7 +51,7 @@ func startEtcd(ctx context.Context, dir, socket string, fatal func(why string)) 
 
 	e, err := embed.StartEtcd(c)
 	if err != nil {
-		return nil, fmt.Errorf("start etcd in %s: %w", dir, err)
+		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, etcdStartTimeout)
 	defer cancel()
@@ -54,7 +65,7 @@ func startEtcd(ctx context.Context, dir, socket string, fatal func(why string)) 
 		err = ctx.Err()
 	}
 	e.Close()
-	return nil, fmt.Errorf("start etcd in %s: %w", dir, err)
+	return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 }
 
 // runEtcd waits until etcd stops or ctx ends, and closes it.
@@ -70,16 +81,16 @@ func runEtcd(ctx context.Context, e *embed.Etcd) error {
 	}
 }
 
-// fatalHook is told the last message of a logger whose owner cannot go on.
-type fatalHook func(why string)
+// fatalHook is told the last words of a logger whose owner cannot go on.
+type fatalHook func(error)
 
-// OnWrite passes the message on, with the error that came with it.
+// OnWrite passes on what was said, with the error that came with it.
 func (h fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	why := "etcd stopped: " + e.Message
+	err := errors.New(e.Message)
 	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
-			why += ": " + err.Error()
+		if cause, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			err = fmt.Errorf("%s: %w", e.Message, cause)
 		}
 	}
-	h(why)
+	h(fmt.Errorf("etcd: %w", err))
 }

@@ -10,6 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pawl-dev/pawl/standalone/internal/datadir"
+	"github.com/pawl-dev/pawl/standalone/internal/pki"
 )
 
 // kubeconfigName is the name of the one context in pawld's kubeconfig.
@@ -38,17 +41,17 @@ func checkKubeconfig(path string) error {
 }
 
 // writeKubeconfig writes the administrator's access to host to path.
-func writeKubeconfig(path, host string, c *certificates) error {
+func writeKubeconfig(path, host string, p *pki.PKI) error {
 	config := api.NewConfig()
-	config.Clusters[kubeconfigName] = &api.Cluster{Server: host, CertificateAuthorityData: c.authority.certPEM}
-	config.AuthInfos[kubeconfigName] = &api.AuthInfo{ClientCertificateData: c.admin.certPEM, ClientKeyData: c.admin.keyPEM}
+	config.Clusters[kubeconfigName] = &api.Cluster{Server: host, CertificateAuthorityData: p.Authority.CertPEM}
+	config.AuthInfos[kubeconfigName] = &api.AuthInfo{ClientCertificateData: p.Admin.CertPEM, ClientKeyData: p.Admin.KeyPEM}
 	config.Contexts[kubeconfigName] = &api.Context{Cluster: kubeconfigName, AuthInfo: kubeconfigName}
 	config.CurrentContext = kubeconfigName
 	data, err := clientcmd.Write(*config)
 	if err != nil {
 		return fmt.Errorf("encode kubeconfig: %w", err)
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := datadir.WriteFile(path, data); err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
 	return nil
@@ -56,14 +59,14 @@ func writeKubeconfig(path, host string, c *certificates) error {
 
 // adminConfig is the administrator's access to host, without a limit on
 // requests.
-func adminConfig(host string, c *certificates) *rest.Config {
+func adminConfig(host string, p *pki.PKI) *rest.Config {
 	return &rest.Config{
 		Host: host,
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   c.authority.certPEM,
-			CertData: c.admin.certPEM,
-			KeyData:  c.admin.keyPEM,
+			CAData:   p.Authority.CertPEM,
+			CertData: p.Admin.CertPEM,
+			KeyData:  p.Admin.KeyPEM,
 		},
 	}
 }

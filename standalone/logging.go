@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -44,14 +46,18 @@ func openLog(path string) (*logFile, error) {
 	}
 	l := &logFile{path: path, flush: flush}
 	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	klog.OsExit = func(int) { l.die("Kubernetes stopped on an error") }
+	klog.OsExit = func(int) { l.die(errors.New("the API server stopped on an error")) }
 	return l, nil
 }
 
 // die ends the process where no error can be returned.
-func (l *logFile) die(why string) {
+func (l *logFile) die(err error) {
 	l.flush()
-	fmt.Fprintf(terminal, "pawld: %s; see the end of %s\n", why, l.path)
+	cure := "see the end of " + l.path
+	if errors.Is(err, unix.ENOSPC) {
+		cure = "free some space in " + filepath.Dir(l.path) + " and start pawld again; what it has acknowledged is there"
+	}
+	fmt.Fprintf(terminal, "pawld: %v; %s\n", err, cure)
 	os.Exit(1)
 }
 

@@ -53,6 +53,10 @@ func WithFlags(flags ...string) Option {
 	return func(s *Server) { s.flags = append(s.flags, flags...) }
 }
 
+// In puts the data directory at path, which must not exist yet, instead of in a
+// directory for temporary files.
+func In(path string) Option { return func(s *Server) { s.Dir = path } }
+
 // Server is a pawld on a data directory of its own. Its methods are for one
 // goroutine at a time.
 type Server struct {
@@ -107,17 +111,20 @@ func start(options []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Short: there is a unix socket in it.
-	dir, err := os.MkdirTemp("", "pawld-")
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Dir: dir, program: program}
+	s := &Server{program: program}
 	for _, o := range options {
 		o(s)
 	}
-	if s.guard, err = watch(dir); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if s.Dir == "" {
+		// Short: there is a unix socket in it.
+		if s.Dir, err = os.MkdirTemp("", "pawld-"); err != nil {
+			return nil, err
+		}
+	} else if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if s.guard, err = watch(s.Dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	if err := s.Restart(); err != nil {
 		return nil, errors.Join(err, s.guard.end())
@@ -198,6 +205,19 @@ func (s *Server) Kill() {
 	_ = s.run.process.Process.Kill()
 	<-s.run.done
 	s.run = nil
+}
+
+// wait waits until pawld ends by itself, and returns what it said and how it
+// ended.
+func (s *Server) wait() (said string, err error) {
+	r := s.run
+	select {
+	case <-r.done:
+		s.run = nil
+		return r.stderr.String(), r.err
+	case <-time.After(stopTimeout):
+		return "", fmt.Errorf("pawld still runs after %s", stopTimeout)
+	}
 }
 
 // PID is the process id of pawld; 0 if it does not run.
