@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// The limits. Costs are in CEL's units, less than 1 µs each. Every limit but the
-// last gives the same answer on every machine.
+// The limits. Costs are in CEL's units, less than 1 µs each. Every limit but
+// maxTime gives the same answer on every machine.
 const (
 	// maxExpression is the length of one expression in characters.
 	maxExpression = 4096
