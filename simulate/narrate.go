@@ -128,12 +128,20 @@ func (w *world) narrateStatus(p *pool, now *conditions, plan *rollout.Plan) {
 	}
 	for i, c := range now {
 		if was := p.status.conditions[i]; c != was && c.Status != "" {
-			w.say("pool", fmt.Sprintf("%s: %s is %s, %s: %s", p.name, conditionNames[i], c.Status, c.Reason, c.Message))
+			w.say("pool", p.told(fmt.Sprintf("%s is %s, %s: %s", conditionNames[i], c.Status, c.Reason, c.Message)))
 		}
 	}
 	if plan.Next != p.status.next && plan.Next != "" {
-		w.say("pool", p.name+": "+plan.Next)
+		w.say("pool", p.told(plan.Next))
 	}
+}
+
+// told says which pool is meant, where there are several.
+func (p *pool) told(text string) string {
+	if len(p.w.pools) == 1 {
+		return text
+	}
+	return p.name + ": " + text
 }
 
 // dump is the state in a few lines: the numbers of each pool, and its members,

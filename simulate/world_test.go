@@ -1,0 +1,233 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// play parses and runs a story.
+func play(t *testing.T, seed int64, text string) *Result {
+	t.Helper()
+	s, err := Parse("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Needs) > 0 {
+		t.Fatalf("needs %v", s.Needs)
+	}
+	return s.Run(seed, true)
+}
+
+// begin sets a story up without playing it.
+func begin(t *testing.T, seed int64, text string) *world {
+	t.Helper()
+	s, err := Parse("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorld(s, seed)
+}
+
+func TestQueue_Order(t *testing.T) {
+	var q queue
+	var got []string
+	add := func(at time.Duration, tie uint32, name string) {
+		q.push(event{at: at, tie: tie, do: func() { got = append(got, name) }})
+	}
+	add(2, 1, "later")
+	add(1, 2, "second tie")
+	add(1, 1, "first of a tie")
+	add(1, 1, "next of a tie")
+	add(1, 0, "edit")
+	add(0, 9, "now")
+	for len(q.heap) > 0 {
+		e := q.pop()
+		e.do()
+	}
+	want := []string{"now", "edit", "first of a tie", "next of a tie", "second tie", "later"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPool_Put_LoserChangesNothing(t *testing.T) {
+	w := begin(t, 1, good)
+	p := w.pools[0]
+	old := p.slots.get(0)
+	first, second := *old, *old
+	first.Cost, second.Cost = 1, 2
+	if !p.put(byPlanner, old, &first, nil) {
+		t.Fatal("the first write on a version wins")
+	}
+	if p.put(byKeeper, old, &second, nil) {
+		t.Error("the second write on the same version loses")
+	}
+	if p.put(byPlanner, nil, &slot{Member: rollout.Member{Index: 0}}, nil) {
+		t.Error("a slot that is there is not made")
+	}
+	if got := p.slots.get(0).Cost; got != 1 {
+		t.Errorf("cost %d is stored, want that of the winner", got)
+	}
+}
+
+// Each reader sees the writes to one object in their order, none later than
+// the lag allows, and knows of its own that it has not seen.
+func TestCache_Lag(t *testing.T) {
+	for seed := range int64(20) {
+		w := begin(t, seed+1, good+"world: {lag: 5s}\n")
+		p := w.pools[0]
+		p.boot()
+		for w.step(10 * time.Second) {
+		}
+		w.now = 10 * time.Second
+		var seen []int
+		c := &p.planner.cache
+		c.notify = func(int) { seen = append(seen, c.slots.get(0).Cost) }
+		for i := 1; i <= 3; i++ {
+			next := *p.slots.get(0)
+			next.Cost = i
+			p.put(byPlanner, p.slots.get(0), &next, nil)
+		}
+		if len(seen) < 3 && !c.blind() {
+			t.Fatalf("seed %d: it has not seen its own writes, and does not know", seed)
+		}
+		for w.step(15 * time.Second) {
+		}
+		if !slices.Equal(seen, []int{1, 2, 3}) {
+			t.Errorf("seed %d: saw %v within the lag, want 1, 2, 3", seed, seen)
+		}
+		if c.blind() {
+			t.Errorf("seed %d: it has seen everything, and does not know", seed)
+		}
+	}
+}
+
+// Dead controllers do nothing, while bodies live on; what they knew is lost.
+func TestWorld_Crash(t *testing.T) {
+	r := play(t, 1, `name: crash
+why: a test
+pool: {replicas: 1, update: {type: RollingUpdate}}
+world: {boot: 30s, stop: 10s}
+timeline:
+  - {at: 10s, revise: B}
+  - {at: 15s, crash: {for: 1m}}
+expect:
+  at:
+    1m14s: ["bodies == 0 && m[0].phase == 'Terminating'"]
+    1m15s: ["bodies == 1 && m[0].phase == 'Provisioning'"]
+  finally: ["updated == 1 && free == 1"]
+  creates: 1
+`)
+	for _, f := range r.Failures {
+		t.Error(f.short(), f.State)
+	}
+	for _, l := range r.Narrative {
+		at := time.Duration(l.At)
+		if at > 15*time.Second && at < 75*time.Second && l.Who != "world" {
+			t.Errorf("%v: %s %s, and is dead", l.At, l.Who, l.Text)
+		}
+	}
+}
+
+// A crash that waits for an expression comes between two writes of one pass.
+func TestWorld_CrashInTheMiddle(t *testing.T) {
+	r := play(t, 1, `name: middle
+why: a test
+pool: {replicas: 0}
+timeline:
+  - {at: 1s, set: {replicas: 4}}
+  - {when: "members == 2", crash: {for: 1m}}
+expect:
+  at: {30s: ["members == 2 && bodies == 0"]}
+  finally: ["members == 4 && free == 4"]
+  creates: 4
+`)
+	for _, f := range r.Failures {
+		t.Error(f.short(), f.State)
+	}
+}
+
+func TestJudge_Failures(t *testing.T) {
+	cases := map[string]struct{ reason, expect, want string }{
+		"always":  {"it breaks when the roll begins", `{always: ["free == 2"]}`, "10s always: free == 2"},
+		"never":   {"it breaks when the roll begins", `{never: ["rolling > 0"]}`, "10s never: rolling > 0"},
+		"at":      {"the member is still booting", `{at: {30s: ["free == 2"]}}`, "30s at 30s: free == 2"},
+		"at ends": {"the end of an instant counts", `{at: {10s: ["rolling == 0"]}}`, "10s at 10s: rolling == 0"},
+		"within":  {"two take longer", `{within: {59s: ["updated == 2"]}}`, "59s within 59s: updated == 2"},
+		"within starts": {"true before the last entry is not enough", `{within: {20s: ["t < 10"]}}`,
+			"20s within 20s: t < 10"},
+		"finally": {"the end is the end", `{finally: ["stale == 2"]}`, "finally: stale == 2"},
+		"creates": {"bodies are counted", `{creates: 3}`, "creates: 3: there were 2"},
+		"deletes": {"bodies are counted", `{deletes: {min: 3}}`, "deletes: from 3 to 2147483647: there were 2"},
+		"order":   {"disruptions have an order", `{order: [1]}`, "order: [1]: it was [0 1]"},
+		"time":    {"time alone may break it", `{always: ["t < 15"]}`, "15s always: t < 15"},
+		"error":   {"what cannot be told does not hold", `{always: ["10 / rolling > 3"]}`, "0s always: 10 / rolling > 3: division by zero"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := play(t, 1, good+"timeline: [{at: 10s, revise: B}]\nexpect: "+c.expect+"\n")
+			if len(r.Failures) != 1 {
+				t.Fatalf("%s: %d failures, want 1", c.reason, len(r.Failures))
+			}
+			f := &r.Failures[0]
+			if got := f.At.String() + " " + f.short(); !strings.HasSuffix(got, c.want) {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+			if f.Line != 5 {
+				t.Errorf("line %d, want 5", f.Line)
+			}
+		})
+	}
+}
+
+// A disruption that must not be is noticed, whoever decides it.
+func TestJudge_Promises(t *testing.T) {
+	cases := map[string]struct{ member, want string }{
+		"claimed": {"{index: 0, state: Claimed, claim: c}", "although c holds it"},
+		"busy":    {"{index: 0, occupancy: Busy}", "although it is Busy"},
+		"unsure":  {"{index: 0, occupancy: Unknown}", "although it is Unknown"},
+		"held":    {"{index: 0, hold: by hand}", "although it is held"},
+		"ledger":  {"{index: 0}, {index: 1, state: Unready}", "although it cannot be spared"},
+		"rolling": {"{index: 0}, {index: 1, state: Draining}", "although 1 may roll at once"},
+		"fine":    {"{index: 0}, {index: 1}", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, 1, good+"start: {members: ["+c.member+"]}\n")
+			p := w.pools[0]
+			old := p.slots.get(0)
+			next := *old
+			next.Disruption = rollout.Disruption{Cause: rollout.Drift, Incarnation: 1, Rolling: true}
+			a := &rollout.Action{Kind: rollout.Disrupt, Disruption: next.Disruption}
+			w.judge.disrupts(p, a, old, p.slots, p.spec)
+			p.put(byPlanner, old, &next, nil)
+			var got []string
+			for _, f := range w.judge.failures {
+				got = append(got, f.Text)
+			}
+			all := strings.Join(got, "\n")
+			if c.want == "" && all != "" || !strings.Contains(all, c.want) {
+				t.Errorf("got %q, want %q", all, c.want)
+			}
+		})
+	}
+}
+
+func TestPlay_Reports(t *testing.T) {
+	list := Play([]string{"../scenarios/claims-prefer-current.yaml", "nosuch.yaml", "../scenarios/window-closed.yaml"},
+		Options{Seeds: []int64{3, 1}})
+	var got []Verdict
+	for i := range list {
+		got = append(got, list[i].Verdict())
+	}
+	if !slices.Equal(got, []Verdict{Passed, Wrong, Waiting}) {
+		t.Errorf("verdicts %v", got)
+	}
+	if r := list[0].Results; len(r) != 2 || r[0].Seed != 3 || r[1].Seed != 1 {
+		t.Errorf("results are in the order of the seeds")
+	}
+}
