@@ -105,7 +105,6 @@ type Template struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:XEmbeddedResource
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
 

@@ -21,7 +21,7 @@ import (
 func (w *world) objectsPool(name string, n int32, version string) *v1alpha1.Pool {
 	manifest := func(suffix string) runtime.RawExtension {
 		return runtime.RawExtension{Raw: fmt.Appendf(nil,
-			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${member.name}-%s"},"data":{"version":"%s","index":"no. ${member.index}"}}`, suffix, version)}
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${member.name}-%s","labels":{"app":"${pool.name}"}},"data":{"version":"%s","index":"no. ${member.index}"}}`, suffix, version)}
 	}
 	return &v1alpha1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
@@ -77,7 +77,7 @@ func TestObjects_roll(t *testing.T) {
 		if m.Labels[v1alpha1.LabelMember] == c.Status.Member {
 			want = "1"
 		}
-		if m.Data["version"] != want || !strings.HasPrefix(m.Data["index"], "no. ") || len(m.OwnerReferences) > 0 {
+		if m.Data["version"] != want || m.Labels["app"] != "pairs" || !strings.HasPrefix(m.Data["index"], "no. ") || len(m.OwnerReferences) > 0 {
 			t.Errorf("ConfigMap %s: %v, owners %v; want version %s", m.Name, m.Data, m.OwnerReferences, want)
 		}
 	}
