@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -71,6 +71,14 @@ func (p *program) config() (*rest.Config, error) {
 	if len(raw.Clusters) == 0 && *p.flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" && os.Getenv("KUBERNETES_MASTER") == "" {
 		return nil, fmt.Errorf("no kubeconfig (looked for %s); name one with --kubeconfig or KUBECONFIG", p.kubeconfigs())
 	}
+	context := raw.CurrentContext
+	if *p.flags.Context != "" {
+		context = *p.flags.Context
+	}
+	if raw.Contexts[context] == nil && context != "" {
+		return nil, fmt.Errorf("kubeconfig %s: there is no context %q in it; it has: %s",
+			p.kubeconfigs(), context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+	}
 	config, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return nil, p.badKubeconfig(err)
@@ -85,9 +93,6 @@ func (p *program) badKubeconfig(err error) error {
 	const cure = "mend it, or name another one with --kubeconfig or KUBECONFIG"
 	if path := new(fs.PathError); errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("kubeconfig %s: no such file; name one that exists with --kubeconfig or KUBECONFIG", path.Path)
-	}
-	if clientcmd.IsContextNotFound(err) {
-		return fmt.Errorf("kubeconfig %s: %w; `kubectl config get-contexts` lists what it has", p.kubeconfigs(), err)
 	}
 	return fmt.Errorf("kubeconfig %s: %w; %s", p.kubeconfigs(), err, cure)
 }
@@ -168,8 +173,7 @@ func named(name string) client.ListOption { return client.MatchingFields{"metada
 
 // about says which object is not there, and where to see what is.
 func (c *cluster) about(err error, kind, name string) error {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsNotFound(err) || errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+	if !apierrors.IsNotFound(err) || unknownKind(err) {
 		return fmt.Errorf("%s %s: %w", kind, name, err)
 	}
 	list := "`" + c.name + " get` lists the pools"

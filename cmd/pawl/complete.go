@@ -41,7 +41,7 @@ func (p *program) names(list client.ObjectList, several bool) cobra.CompletionFu
 		if len(args) > 0 && !several {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return p.list(list, client.MatchingFields{}), cobra.ShellCompDirectiveNoFileComp
+		return p.list(list), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -59,14 +59,14 @@ func (p *program) slots(c *cobra.Command, args []string, toComplete string) ([]c
 }
 
 // list is the names of a kind in the namespace; none if they cannot be read.
-func (p *program) list(list client.ObjectList, of client.ListOption) []cobra.Completion {
+func (p *program) list(list client.ObjectList, of ...client.ListOption) []cobra.Completion {
 	k, err := p.connect()
 	if err != nil {
 		return nil
 	}
 	ctx, stop := context.WithTimeout(context.Background(), completeTimeout)
 	defer stop()
-	if err := k.List(ctx, list, client.InNamespace(k.namespace), of); err != nil {
+	if err := k.List(ctx, list, append(of, client.InNamespace(k.namespace))...); err != nil {
 		return nil
 	}
 	var names []cobra.Completion

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The exit statuses beside 0.
@@ -64,11 +66,16 @@ func (p *program) cure(err error) error {
 }
 
 // unknownKind tells whether the server has no such kind, as opposed to no such
-// object.
+// object: then it does not answer in the words of the API.
 func unknownKind(err error) bool {
 	status := apierrors.APIStatus(nil)
-	return apierrors.IsNotFound(err) && errors.As(err, &status) &&
-		(status.Status().Details == nil || status.Status().Details.Name == "")
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d == nil || d.Name == "" || slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
 }
 
 // host is the server's part of a URL.

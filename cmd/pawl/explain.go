@@ -237,24 +237,63 @@ func (e *explanation) sentences(b *strings.Builder) {
 	}
 }
 
-// next says what the controller does next, with one member or, if the position
-// is -1, with all; and for the pool, what it waits for.
+// next says what the controller does next, with the member at the position or,
+// if that is -1, with all; then what the pool waits for.
 func (e *explanation) next(b *strings.Builder, position int) {
 	b.WriteString("\nnext:\n")
-	told := 0
-	for i := range e.plan.Actions {
-		a := &e.plan.Actions[i]
-		mine := position < 0 || a.Index == e.snapshot.Members[position].Index && aboutMember(a.Kind)
-		if !mine || !aboutMember(a.Kind) || told == manySentences {
-			continue
+	for _, line := range e.steps(position) {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+	if position >= 0 {
+		if line := e.after(position); line != "" {
+			fmt.Fprintf(b, "  %s\n", line)
 		}
-		told++
-		fmt.Fprintf(b, "  %s\n", pool.Sentence(a, e.slot(a.Index)))
+		fmt.Fprintf(b, "  pool: %s\n", e.plan.Next)
+		return
 	}
 	fmt.Fprintf(b, "  %s\n", e.plan.Next)
 	if !e.plan.Wake.IsZero() {
 		fmt.Fprintf(b, "  looks again by itself in %s\n", age(e.now, e.plan.Wake))
 	}
+}
+
+// steps are what the controller is about to do.
+func (e *explanation) steps(position int) []string {
+	var lines []string
+	for i := range e.plan.Actions {
+		a := &e.plan.Actions[i]
+		mine := position < 0 || a.Index == e.snapshot.Members[position].Index
+		if mine && aboutMember(a.Kind) {
+			lines = append(lines, pool.Sentence(a, e.slot(a.Index)))
+		}
+	}
+	if n := len(lines); n > manySentences {
+		lines = append(lines[:manySentences], fmt.Sprintf("and %d more", n-manySentences))
+	}
+	return lines
+}
+
+// after is what ends the member's wait and what comes then; empty if the
+// sentence about the member says it already.
+func (e *explanation) after(position int) string {
+	m, stale := e.stored.Members[position], e.plan.Verdict(&e.snapshot.Members[position]) != ""
+	claims := e.stored.Pool.Spec.Claims
+	reuse := claims != nil && claims.OnRelease != nil && *claims.OnRelease == v1alpha1.ReleaseReuse
+	switch d := disruption(m); {
+	case d != nil && d.Action == v1alpha1.ActionRemove:
+		return "its body goes, and the member with it"
+	case d != nil && m.Spec.Revision != "":
+		return "its body goes, and the next one is of revision " + m.Spec.Revision
+	case d != nil:
+		return "its body goes, and the next one waits for its revision"
+	case m.Spec.Claim == nil:
+		return ""
+	case !reuse:
+		return fmt.Sprintf("when claim %s ends, it gets a new body", m.Spec.Claim.Name)
+	case stale:
+		return fmt.Sprintf("when claim %s ends, it takes its turn in the rollout", m.Spec.Claim.Name)
+	}
+	return fmt.Sprintf("when claim %s ends, it is free again as it is", m.Spec.Claim.Name)
 }
 
 // slot is the name of the member with the index, also of one that is not there

@@ -72,7 +72,8 @@ func (l *live) tick() {
 func (l *live) picture(width, height int) []string {
 	members := slices.Collect(maps.Values(l.members))
 	sortMembers(members)
-	t := &tree{pool: l.last, members: members, all: l.all}
+	const others = 6 // lines around those of the members
+	t := &tree{pool: l.last, members: members, all: l.all, summed: !l.all && len(members)+others > height}
 	updated, total := progress(l.last)
 	lines := []string{bar(updated, total, min(40, width-20))}
 	lines = append(lines, strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")...)

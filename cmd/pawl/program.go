@@ -58,8 +58,10 @@ func (p *program) root() *cobra.Command {
 drifted from it, and replaces them one safe step at a time, never one that is in use.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          p.known,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		// So many letters may be wrong in a name for it to be suggested.
+		SuggestionsMinimumDistance: 2,
+		Args:                       p.known,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.SetIn(p.In)
 	c.SetOut(p.Out)

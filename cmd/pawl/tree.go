@@ -22,8 +22,8 @@ const manyMembers = 50
 type tree struct {
 	pool    *v1alpha1.Pool
 	members []*v1alpha1.Member
-	// all members are told one by one, however many there are.
-	all bool
+	// all members are told one by one, however many there are; summed: none is.
+	all, summed bool
 }
 
 // String is the pool's line, what comes next, and the members below it.
@@ -141,7 +141,7 @@ func remarks(p *v1alpha1.Pool) []string {
 
 // rows are the members as a table, its head first.
 func (t *tree) rows() [][]string {
-	if len(t.members) > manyMembers && !t.all {
+	if t.summed || len(t.members) > manyMembers && !t.all {
 		return groups(t.members)
 	}
 	rows := [][]string{{"MEMBER", "PHASE", "REVISION", "CLAIM", "REASON", "ADDRESS"}}
@@ -227,5 +227,9 @@ func aligned(rows [][]string) string {
 		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a strings.Builder takes everything
-	return b.String()
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ") // the last cell may be empty
+	}
+	return strings.Join(lines, "\n")
 }

@@ -80,15 +80,19 @@ func (f *follower) round(ctx context.Context) error {
 		return err
 	}
 	defer w.Stop()
-	for e := range w.ResultChan() {
-		if e.Type == watch.Error {
-			return nil // mostly that the version is too old: list anew
-		}
-		if o, ok := e.Object.(client.Object); ok && e.Type != watch.Bookmark {
-			f.tell(o, e.Type == watch.Deleted)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-w.ResultChan():
+			if !ok || e.Type == watch.Error {
+				return nil // an error is mostly that the version is too old: list anew
+			}
+			if o, ok := e.Object.(client.Object); ok && e.Type != watch.Bookmark {
+				f.tell(o, e.Type == watch.Deleted)
+			}
 		}
 	}
-	return nil
 }
 
 // replace tells of what a new list has, and of what it no longer has.

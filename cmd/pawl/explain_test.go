@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+func event(name, reason, note string, regarding, related corev1.ObjectReference, before time.Duration) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, EventTime: *micro(-before),
+		Reason: reason, Note: note, Regarding: regarding, Related: &related,
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	_, objects := world(t)
+	ref := func(kind, name string) corev1.ObjectReference {
+		return corev1.ObjectReference{Kind: kind, Namespace: "default", Name: name, UID: types.UID("m" + name)}
+	}
+	objects = append(objects,
+		event("e2", "Bound", "member web-0 is bound", ref("Claim", "build-17"), ref("Member", "web-0"), 10*time.Minute),
+		event("e1", "Fill", "web-0 is made on revision x (Fill)", ref("Pool", "web"), ref("Member", "web-0"), time.Hour),
+		event("e3", "Stale", "web-2 is replaced (Stale)", ref("Pool", "web"), ref("Member", "web-2"), time.Second),
+	)
+	for name, arg := range map[string]string{
+		"explain-pool.txt":    "web",
+		"explain-claimed.txt": "web/0",
+		"explain-waiting.txt": "web/1",
+		"explain-moving.txt":  "web/2",
+		"explain-updated.txt": "web/3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			term := newTerminal(t, objects...)
+			if got := term.do(t.Context(), "explain", arg); got != 0 {
+				t.Fatalf("exit status %d: %s", got, &term.err)
+			}
+			golden(t, name, term.out.String())
+		})
+	}
+}
+
+func TestExplain_invalidTemplate(t *testing.T) {
+	t.Parallel()
+	p, objects := world(t)
+	p.Spec.Template = v1alpha1.Template{Process: &v1alpha1.Process{Command: "/bin/true", Args: []string{"${member.nmae}"}}}
+	term := newTerminal(t, append([]client.Object{p}, objects[1:]...)...)
+	if got := term.do(t.Context(), "explain", "web"); got != 0 {
+		t.Fatalf("exit status %d: %s", got, &term.err)
+	}
+	for _, want := range []string{"invalid: ", "args[0]", "SourcesUnresolved"} {
+		if !strings.Contains(term.out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &term.out)
+		}
+	}
+}
+
+func TestExplain_asksTheEngine(t *testing.T) {
+	t.Parallel()
+	p, objects := world(t)
+	p.Spec.Update.MaxUnavailable = nil
+	moved := objects[5].(*v1alpha1.Member)
+	moved.Spec.Disruption, moved.Status.Revision = nil, moved.Spec.Revision
+	moved.Status.Phase = v1alpha1.PhaseAvailable
+	term := newTerminal(t, objects...)
+	if got := term.do(t.Context(), "explain", "web/1"); got != 0 {
+		t.Fatalf("exit status %d: %s", got, &term.err)
+	}
+	if want := "web-1 is replaced, by revision"; !strings.Contains(term.out.String(), want) {
+		t.Errorf("there is room for web-1 now, and it does not say %q:\n%s", want, &term.out)
+	}
+	var after v1alpha1.Member
+	if err := term.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web-1"}, &after); err != nil || after.Spec.Disruption != nil {
+		t.Errorf("explaining has changed something: %+v, %v", after.Spec, err)
+	}
+}
