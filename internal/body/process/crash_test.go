@@ -41,6 +41,8 @@ func newCrashing(t *testing.T) *crashing {
 	name, value, _ := strings.Cut(c.life, "=")
 	c.p.Env[name] = value
 	c.p.Ports = []string{"web"}
+	// A shell that forks as it is told loses what it is told.
+	c.p.Stop = stop("TERM", 1)
 	return c
 }
 

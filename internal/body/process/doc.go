@@ -19,7 +19,8 @@
 // A process first waits at a gate (package gate), until slot.json says which
 // process it is. So whoever dies at whatever moment: either no program has run,
 // or the next one finds it. It runs in a session of its own, with files of its
-// own, and does not notice when the one that started it ends.
+// own, and does not notice when the one that started it ends. Whoever runs the
+// latter under systemd sets KillMode=process, or all bodies end with it.
 //
 // # Who is who
 //
