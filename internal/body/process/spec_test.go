@@ -214,9 +214,9 @@ func TestSpec_Environ(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"HOME=/work", "LANG=de_DE.UTF-8", "PATH=/usr/bin:/bin", "PAWL_BODY=u", "TMPDIR=/tmp", "Z=1",
+		"HOME=/home/body", "LANG=de_DE.UTF-8", "PATH=/usr/bin:/bin", "PAWL_BODY=u", "TMPDIR=/tmp", "Z=1",
 	}
-	if diff := cmp.Diff(want, s.environ("u", "/work", "/tmp")); diff != "" {
+	if diff := cmp.Diff(want, s.environ("u", "/home/body", "/tmp")); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 }
