@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -70,7 +69,7 @@ func (p *Pawld) prepareAPIServer(ctx context.Context, s start, certs *pki.PKI) (
 		return nil, err
 	}
 	o.SecureServing.Listener = s.listener
-	o.SecureServing.BindPort = s.listener.Addr().(*net.TCPAddr).Port
+	o.SecureServing.BindPort = portOf(s.listener)
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func listen(port int, dir *datadir.Dir) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a free port: %w", err)
 	}
-	chosen := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	chosen := strconv.Itoa(portOf(l))
 	if err := datadir.WriteFile(dir.File("port"), []byte(chosen+"\n")); err != nil {
 		return nil, errors.Join(fmt.Errorf("--data-dir: %w", err), l.Close())
 	}
@@ -56,4 +56,12 @@ func lastPort(dir *datadir.Dir) int {
 
 func listenOn(port int) (net.Listener, error) {
 	return net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+// portOf is the port of a TCP listener.
+func portOf(l net.Listener) int {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
 }

@@ -57,7 +57,7 @@ func (l *logFile) die(err error) {
 	if errors.Is(err, unix.ENOSPC) {
 		cure = "free some space in " + filepath.Dir(l.path) + " and start pawld again; what it has acknowledged is there"
 	}
-	fmt.Fprintf(terminal, "pawld: %v; %s\n", err, cure)
+	_, _ = fmt.Fprintf(terminal, "pawld: %v; %s\n", err, cure)
 	os.Exit(1)
 }
 

@@ -17,7 +17,7 @@ func run(args []string) int {
 	command := newCommand()
 	command.SetArgs(args)
 	if err := command.Execute(); err != nil {
-		fmt.Fprintf(terminal, "%s: %v\n", filepath.Base(os.Args[0]), err)
+		_, _ = fmt.Fprintf(terminal, "%s: %v\n", filepath.Base(os.Args[0]), err)
 		return 1
 	}
 	return 0

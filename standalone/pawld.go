@@ -63,7 +63,7 @@ func (p *Pawld) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	defer dir.Close()
+	defer closeQuietly(dir)
 	if err := p.checkKubeconfig(dir); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (p *Pawld) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer closeQuietly(listener)
 	log, err := openLog(dir.File("pawld.log"))
 	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
@@ -179,3 +179,6 @@ func collect(percent int) {
 		debug.SetGCPercent(percent)
 	}
 }
+
+// closeQuietly closes what the end of the process would close as well.
+func closeQuietly(c io.Closer) { _ = c.Close() }

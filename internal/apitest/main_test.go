@@ -50,7 +50,10 @@ type api struct {
 	client dynamic.Interface
 }
 
-func admin(t *testing.T) api { return as(t, "") }
+func admin(t *testing.T) api {
+	t.Helper()
+	return as(t, "")
+}
 
 // as is the API server as user sees it; empty: the administrator.
 func as(t *testing.T, user string) api {

@@ -83,6 +83,7 @@ type arena struct {
 }
 
 func newArena(t *testing.T) arena {
+	t.Helper()
 	a := admin(t)
 	ns := a.namespace()
 	return arena{a, a.client.Resource(members).Namespace(ns), ns, a.member(ns, available)}

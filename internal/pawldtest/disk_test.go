@@ -22,11 +22,16 @@ import (
 // privileges for.
 func disk(t *testing.T, size int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pawld-disk-")
+	// t.TempDir is too long a path for a socket in it.
+	dir, err := os.MkdirTemp("", "pawld-disk-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.Remove(dir) })
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
 		t.Skipf("a small file system needs the right to mount one: %v", err)
 	}

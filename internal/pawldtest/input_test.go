@@ -62,7 +62,7 @@ func TestPawld_Refuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
 	free := filepath.Join(temp, "free")
 

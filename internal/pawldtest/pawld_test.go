@@ -3,7 +3,7 @@
 package pawldtest
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -56,7 +56,9 @@ func TestPawld_Closed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response.Body.Close()
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
 		if response.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s answers %s to anybody", path, response.Status)
 		}
@@ -79,13 +81,12 @@ func listeners(t *testing.T, pid int) []string {
 	}
 	var found []string
 	for _, table := range []string{"tcp", "tcp6"} {
-		f, err := os.Open(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
 		if err != nil {
 			continue // no IPv6
 		}
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			fields := strings.Fields(lines.Text())
+		for line := range strings.Lines(string(data)) {
+			fields := strings.Fields(line)
 			if len(fields) > 9 && fields[3] == "0A" && inodes[fields[9]] {
 				found = append(found, address(t, fields[1]))
 			}
@@ -148,7 +149,7 @@ func cost(t *testing.T, pid int) (spent time.Duration, resident int) {
 		t.Fatal(err)
 	}
 	// The fields after the name, which ends in the last parenthesis.
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	var user, system, pages int
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12]+" "+fields[21], &user, &system, &pages); err != nil {
 		t.Fatal(err)
