@@ -157,7 +157,10 @@ func TestStatus_watch(t *testing.T) {
 	t.Parallel()
 	condition := func(status metav1.ConditionStatus, reason string) func(*v1alpha1.Pool) {
 		return func(p *v1alpha1.Pool) {
-			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpdated, Status: status, Reason: reason, Message: "so it is"}}
+			p.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionUpdated, Status: status, Reason: reason, Message: "so it is"},
+				{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionFalse},
+			}
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -170,6 +173,10 @@ func TestStatus_watch(t *testing.T) {
 		"halted":      {"only a person gets it any further", condition(metav1.ConditionFalse, "UpdateHalted"), 1, "UpdateHalted: so it is; correct the template"},
 		"rolled back": {"only a person gets it any further", condition(metav1.ConditionFalse, "RolledBack"), 1, "RolledBack: so it is; correct the template"},
 		"too slow":    {"it is still on its way", condition(metav1.ConditionFalse, "RollingUpdate"), 1, "pool web is not updated after 20ms: 1 of 4 updated"},
+		"born": {"the last bodies are on their way", func(p *v1alpha1.Pool) {
+			condition(metav1.ConditionTrue, "AllMembersCurrent")(p)
+			p.Status.Conditions[1].Status = metav1.ConditionTrue
+		}, 1, "pool web is not updated after 20ms"},
 		"edited": {"the condition is about an earlier template", func(p *v1alpha1.Pool) {
 			condition(metav1.ConditionTrue, "AllMembersCurrent")(p)
 			p.Generation++

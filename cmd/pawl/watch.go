@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -155,13 +154,13 @@ func (f *following) verdict(ctx context.Context, pool string, timeout time.Durat
 }
 
 // over tells whether the rollout of the pool as it is now has ended, well or
-// not.
+// not: with births, which Updated does not cover.
 func over(p *v1alpha1.Pool) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionUpdated)
-	if c == nil || p.Status.ObservedGeneration < p.Generation {
+	if p.Status.ObservedGeneration < p.Generation {
 		return false
 	}
-	return c.Status == metav1.ConditionTrue || stoppedFor(p) != ""
+	updated := meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionUpdated)
+	return updated && meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionReconciling) || stoppedFor(p) != ""
 }
 
 // stoppedFor is why nothing but another template brings the rollout to an end;
