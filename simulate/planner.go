@@ -72,7 +72,7 @@ func (c *planner) pass() {
 	plan := rollout.New(&snap, w.time())
 	seen := slices.Clone(c.cache.slots)
 	for i := range plan.Actions {
-		if !c.apply(&plan.Actions[i], seen) {
+		if !c.apply(&plan.Actions[i], &seen) {
 			return
 		}
 	}
@@ -123,8 +123,8 @@ func (c *planner) retarget() bool {
 }
 
 // apply carries out one action, on the version of the slot that the plan was
-// made for. False ends the pass.
-func (c *planner) apply(a *rollout.Action, seen slots) bool {
+// made for, and enters it in what was seen. False ends the pass.
+func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
 	if a.Record != nil {
 		next := p.state.with(*a.Record)
@@ -135,9 +135,9 @@ func (c *planner) apply(a *rollout.Action, seen slots) bool {
 	}
 	i, ok := seen.find(a.Index)
 	if !ok {
-		return a.Kind == rollout.CreateSlot && c.create(a)
+		return a.Kind == rollout.CreateSlot && c.create(a, seen)
 	}
-	old := seen[i]
+	old := (*seen)[i]
 	next := *old
 	switch a.Kind {
 	case rollout.Undo:
@@ -151,20 +151,22 @@ func (c *planner) apply(a *rollout.Action, seen slots) bool {
 		if a.DropClaim {
 			next.Claimed, next.claim, next.claimUID = false, "", 0
 		}
-		p.w.judge.disrupts(p, a, old, seen, c.cache.spec)
+		p.w.judge.disrupts(p, a, old, *seen, c.cache.spec)
 	case rollout.CreateSlot:
 		return false // somebody made it, and the next pass sees it
 	}
-	seen[i] = &next
+	(*seen)[i] = &next
 	return p.put(byPlanner, old, &next, func() string { return p.sentence(a, old) })
 }
 
-func (c *planner) create(a *rollout.Action) bool {
+func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
+	p.w.judge.made(p, a, *seen, c.cache.spec)
 	now := p.w.time()
 	s := &slot{Member: rollout.Member{
 		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now,
 	}}
+	seen.put(a.Index, s)
 	return p.put(byPlanner, nil, s, func() string { return p.sentence(a, nil) })
 }
 

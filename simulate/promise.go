@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// promises are what must hold at every action, whatever a scenario expects.
-// They are counted here anew, from what FORMAT.md says and not with the
-// engine's own ledger.
+// promises are what must hold at every action, whatever a scenario expects:
+// what FORMAT.md lists, and a few more of the design's rules. They are counted
+// here anew, and not with the engine's own ledger.
 //
 // A controller that reads late cannot know what it has not seen. Where a
 // promise is about numbers, it is broken if it is broken both in truth and in
@@ -96,6 +96,9 @@ func (j *judge) bound(p *pool, c *claim) {
 
 // born checks that a body fits. It is counted already.
 func (j *judge) born(p *pool, b *body) {
+	if r := j.w.unreadable(); r != "" {
+		j.promise("body %s is born while it is %s", b.name(), r)
+	}
 	if j.w.bodies > j.w.nature.capacity {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
@@ -111,40 +114,81 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	if !slices.Contains(p.order, old.Index) {
 		p.order = append(p.order, old.Index)
 	}
-	if a.Disruption.Cause != rollout.Drift {
-		return
-	}
-	name := p.member(old.Index)
-	served := !old.ServedSince.IsZero()
-	switch {
-	case old.claimUID != 0:
-		j.promise("%s is disrupted for drift although %s holds it", name, old.claim)
-	case served && p.seen(old).Occupancy != rollout.Idle:
-		j.promise("%s is disrupted for drift although it is %s", name, occupancyNames[p.seen(old).Occupancy])
-	case old.held(j.w.now):
-		j.promise("%s is disrupted for drift although it is held", name)
-	}
-	if !old.inService() {
+	j.readable(p, a)
+	j.spares(p, a, old)
+	if a.Disruption.Cause != rollout.Drift || !old.inService() {
 		return
 	}
 	j.rolls(p, old)
 	if n := j.rollingIn(p); n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
-		j.promise("%s is taken as number %d although %d may roll at once", name, n, p.spec.policy.MaxInFlight)
+		j.promise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
 	}
 	truth := count(p.slots, old.Index, p.serves)
 	view := count(seen, old.Index, (*slot).inService)
 	if !truth.legal(&p.spec.policy) && !view.legal(&spec.policy) {
 		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
-			name, truth.up, truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
+			p.member(old.Index), truth.up, truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
+	}
+	if truth.slots < p.spec.policy.Desired && view.slots < spec.policy.Desired {
+		j.promise("%s is taken although the size asks for %d and there are %d",
+			p.member(old.Index), p.spec.policy.Desired, truth.slots)
 	}
 }
 
-// sums are what the design's ledger counts.
-type sums struct{ up, free int }
+// readable checks that nothing is decided while the world cannot be told.
+func (j *judge) readable(p *pool, a *rollout.Action) {
+	if r := j.w.unreadable(); r != "" {
+		j.promise("%s of %s is decided while it is %s", a.Kind, p.member(a.Index), r)
+	}
+}
 
-// count adds up the slots without the one that is taken.
+// spares checks that nobody loses what they use: for drift no member that is
+// claimed, busy or held, and for anything else none that is claimed or busy,
+// unless its body is gone.
+func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
+	b := p.bodies[old.Index]
+	drift := a.Disruption.Cause == rollout.Drift
+	if !drift && (b == nil || b.exited) {
+		return
+	}
+	name := p.member(old.Index)
+	occupancy := p.seen(old).Occupancy
+	switch {
+	case old.claimUID != 0:
+		j.promise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
+	case !old.ServedSince.IsZero() && occupancy != rollout.Idle:
+		j.promise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
+	case drift && old.held(j.w.now):
+		j.promise("%s is disrupted for drift although it is held", name)
+	}
+}
+
+// made checks a slot that is about to be made.
+func (j *judge) made(p *pool, a *rollout.Action, seen slots, spec *specRecord) {
+	j.readable(p, a)
+	most := func(policy *rollout.Policy) int {
+		if a.Surge {
+			return policy.Desired + policy.MaxSurge
+		}
+		return policy.Desired
+	}
+	truth := count(p.slots, a.Index, p.serves).slots + 1
+	view := count(seen, a.Index, (*slot).inService).slots + 1
+	if truth > most(&p.spec.policy) && view > most(&spec.policy) {
+		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most(&p.spec.policy))
+	}
+}
+
+// sums are what the design's ledger counts: members in service, free ones, and
+// slots that are to stay.
+type sums struct{ up, free, slots int }
+
+// count adds up the slots; the one that is taken is no longer in service.
 func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 	for _, s := range list {
+		if !s.Deleting && !(s.disrupted() && s.Disruption.Remove) {
+			n.slots++
+		}
 		if s.Index == taken || !serves(s) {
 			continue
 		}
