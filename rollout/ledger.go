@@ -47,23 +47,38 @@ func (q *pass) read() {
 	// Who has recovered matters only while something depends on it.
 	q.proving = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
 	q.cutoff = q.now.Add(-p.RecoverAfter())
+	c := &q.plan.Counts
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
 		if m.simple() {
 			q.enterSimple(m)
-			continue
+		} else {
+			q.enter(m)
+			q.odd = append(q.odd, i)
 		}
-		q.enter(m)
-		q.odd = append(q.odd, i)
+		if c.Stale != q.stale.count {
+			q.stale.add(i)
+		}
 	}
-	c := &q.plan.Counts
 	c.Members, c.InService, c.Free, c.Rolling = len(q.s.Members), q.l.up, q.l.free, q.l.rolling
+}
+
+// extent is where some of the members stand: all between from and to.
+type extent struct{ from, to, count int }
+
+func (e *extent) add(i int) {
+	if e.count == 0 {
+		e.from = i
+	}
+	e.to = i + 1
+	e.count++
 }
 
 // simple tells whether the member is in service, free or claimed, and nothing
 // else is to be said of it. Most are.
 func (m *Member) simple() bool {
-	return m.Disruption.Cause == NoCause && m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned
+	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned &&
+		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }
 
 // enterSimple adds one such member to the ledger and the counts.

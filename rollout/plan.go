@@ -108,6 +108,8 @@ type pass struct {
 	// order; done those that this plan acts upon.
 	odd  []int
 	done positions
+	// stale is where the stale members stand.
+	stale extent
 	// proving: it matters which members have been in service since cutoff.
 	proving bool
 	cutoff  time.Time

@@ -71,7 +71,7 @@ func (p *Plan) Verdict(m *Member) Reason {
 func (q *pass) tally() {
 	q.v = q.verdicts()
 	var count, example [len(reasons)]int
-	for i := range q.s.Members {
+	for i := q.stale.from; i < q.stale.to; i++ {
 		m := &q.s.Members[i]
 		r := q.verdict(i, m, &q.v)
 		if count[r] == 0 {

@@ -93,30 +93,37 @@ type Disruption struct {
 	Since       time.Time
 }
 
-// Member is what the engine knows of one slot.
+// Member is what the engine knows of one slot. What is looked at for every
+// member in every pass comes first: memory is what a large pool waits for.
 type Member struct {
 	// Index is the slot's place in its pool.
 	Index int
-	// ID identifies the slot itself: another slot of the same index that was
-	// made later has another one.
-	ID string
 	// Wants is the revision granted to this or the next body; Runs what really
 	// runs, or, without a body, what the last one was or was to be.
 	Wants, Runs Revision
+	// Incarnation counts the bodies of the slot; 0 before the first.
+	Incarnation int64
 	// Phase is as recorded, Body whether there is one, Gone whether the body
 	// has ended by itself or vanished.
 	Phase      Phase
 	Body, Gone bool
-	// Incarnation counts the bodies of the slot; 0 before the first.
-	Incarnation int64
 
 	Claimed, Cordoned, Held bool
 	Occupancy               Occupancy
-	Disruption              Disruption
-	// Cost orders the members: lower ones are disrupted first.
-	Cost int
 	// Deleting: somebody deletes the slot itself.
 	Deleting bool
+	// Cost orders the members: lower ones are disrupted first.
+	Cost int
+	// ServedSince is when the body last came into service, zero if never.
+	ServedSince time.Time
+	Disruption  Disruption
+
+	// BornAt is when the body was created, or the slot where there was none
+	// yet; PhaseSince when the slot entered its phase.
+	BornAt, PhaseSince time.Time
+	// ID identifies the slot itself: another slot of the same index that was
+	// made later has another one.
+	ID string
 	// FailedEarly: in phase Failed, the body failed before it had recovered,
 	// so that it counts against its revision.
 	FailedEarly bool
@@ -125,10 +132,6 @@ type Member struct {
 	NoRoom      bool
 	Attempts    int
 	NextAttempt time.Time
-
-	// BornAt is when the body was created, or the slot where there was none
-	// yet; ServedSince when it last came into service, zero if never.
-	BornAt, PhaseSince, ServedSince time.Time
 }
 
 // live tells whether the member is disrupted now.
