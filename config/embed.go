@@ -1,6 +1,6 @@
 // Package config holds what Pawl installs in an API server: its custom
-// resource definitions, and the admission policies that keep what a schema
-// cannot see.
+// resource definitions, the admission policies that keep what a schema cannot
+// see, and the operator's account and rights.
 package config
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed crd/*.yaml policies/*.yaml policies/*/*.yaml
+//go:embed crd/*.yaml policies/*.yaml policies/*/*.yaml rbac/*.yaml kustomization.yaml
 var files embed.FS
 
 // PartOf is a label selector for the policies that Pawl installs.
@@ -42,6 +42,12 @@ func PawldPolicies(sim bool) ([]unstructured.Unstructured, error) {
 		patterns = append(patterns, "policies/pawld/sim-off.yaml")
 	}
 	return load(patterns...)
+}
+
+// RBAC is the operator's account with its rights, and what Kubernetes' own roles
+// mean for Pawl. pawld needs none of it.
+func RBAC() ([]unstructured.Unstructured, error) {
+	return load("rbac/*.yaml")
 }
 
 // load decodes the objects of all files that match, in the order of the
