@@ -100,7 +100,7 @@ func (q *pass) undoes(m *Member) Why {
 // again.
 func (q *pass) matches(m *Member) bool {
 	if m.Runs == q.target.ID {
-		return m.served() || !q.halted && !q.failing
+		return m.served() || q.birth(m) == m.Runs
 	}
 	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.s.Policy.Partition
 }
