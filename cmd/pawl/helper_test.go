@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,7 +105,7 @@ func world(t *testing.T) (p *v1alpha1.Pool, objects []client.Object) {
 	p = &v1alpha1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Generation: 2, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
 		Spec: v1alpha1.PoolSpec{
-			Replicas: ptr(int32(4)), Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: &version}},
+			Replicas: new(int32(4)), Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: &version}},
 			Update: &v1alpha1.Update{Type: &rolling},
 		},
 	}
@@ -116,7 +117,7 @@ func world(t *testing.T) (p *v1alpha1.Pool, objects []client.Object) {
 		CurrentRevision: history.RevisionID(old), TargetRevision: history.RevisionID(target),
 		Rollout: &v1alpha1.RolloutStatus{
 			Revision: history.RevisionID(target), Updated: 1, Total: 4, Next: "1 of 4 updated; member 0: it is claimed, and waits until the claim is released",
-			Blockers: []v1alpha1.Blocker{{Reason: "Claimed", Count: 1, Example: "web-0", Since: ptr(metav1.NewTime(noon.Add(-30 * time.Second)))}},
+			Blockers: []v1alpha1.Blocker{{Reason: "Claimed", Count: 1, Example: "web-0", Since: new(metav1.NewTime(noon.Add(-30 * time.Second)))}},
 		},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionFalse, Reason: "RollingUpdate", Message: "members are brought to revision " + history.RevisionID(target)}},
 	}
@@ -129,19 +130,19 @@ func world(t *testing.T) (p *v1alpha1.Pool, objects []client.Object) {
 	moving := member(2, v1alpha1.PhaseTerminating, stale)
 	moving.Spec.Revision = updated
 	moving.Spec.Disruption = &v1alpha1.Disruption{
-		Reason: v1alpha1.DisruptionDrift, Action: v1alpha1.ActionReplace, Incarnation: 1, Since: micro(-5 * time.Second), Rolling: ptr(true),
+		Reason: v1alpha1.DisruptionDrift, Action: v1alpha1.ActionReplace, Incarnation: 1, Since: micro(-5 * time.Second), Rolling: new(true),
 	}
 	done := member(3, v1alpha1.PhaseAvailable, updated)
 	return p, []client.Object{p, old, target, claimed, next, moving, done}
 }
 
 func member(index int32, phase v1alpha1.Phase, revision string) *v1alpha1.Member {
-	name := "web-" + string(rune('0'+index))
+	name := fmt.Sprintf("web-%d", index)
 	return &v1alpha1.Member{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("m" + name), Labels: map[string]string{v1alpha1.LabelPool: "web"}},
 		Spec:       v1alpha1.MemberSpec{Pool: "web", Index: index, Revision: revision},
 		Status: v1alpha1.MemberStatus{
-			Phase: phase, Revision: revision, Incarnation: 1, BodyUID: "b" + name, Address: "127.0.0.1:2000" + string(rune('0'+index)),
+			Phase: phase, Revision: revision, Incarnation: 1, BodyUID: "b" + name, Address: fmt.Sprintf("127.0.0.1:%d", 20000+index),
 			BornAt: micro(-time.Hour), PhaseSince: micro(-10 * time.Minute), ServedSince: micro(-time.Hour),
 		},
 	}
@@ -172,5 +173,3 @@ func micro(d time.Duration) *metav1.MicroTime {
 	m := metav1.NewMicroTime(noon.Add(d))
 	return &m
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -70,7 +70,7 @@ func (p *place) pool(name string, replicas int32, change func(*v1alpha1.Pool)) *
 	o := &v1alpha1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name},
 		Spec: v1alpha1.PoolSpec{
-			Replicas: &replicas, Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: ptr("1")}},
+			Replicas: &replicas, Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: new("1")}},
 			Update: &v1alpha1.Update{Type: &rolling},
 		},
 	}
@@ -248,7 +248,7 @@ func TestIntegration_WatchHalted(t *testing.T) {
 	p := newPlace(t, pawldtest.Shared(t))
 	p.pool("web", 2, func(o *v1alpha1.Pool) {
 		o.Spec.Template.BootTimeout = &metav1.Duration{Duration: time.Second}
-		o.Spec.Update.FailureLimit = ptr(intstr.FromInt32(1))
+		o.Spec.Update.FailureLimit = new(intstr.FromInt32(1))
 	})
 	p.revise("web", `{"version":"2","outcome":"NeverReady"}`)
 	status, out, problems := p.call(t.Context(), "status", "web", "--watch", "--timeout", patience.String())
@@ -315,7 +315,7 @@ func (p *place) apply(path string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	for _, doc := range strings.Split(string(data), "\n---\n") {
+	for doc := range strings.SplitSeq(string(data), "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), o); err != nil {
 			p.Fatal(err)

@@ -66,7 +66,7 @@ func TestTree(t *testing.T) {
 		{"a pool without members", tree{pool: pool(func(*v1alpha1.Pool) {})}},
 		{"no controller runs", tree{pool: pool(func(p *v1alpha1.Pool) { p.Status = v1alpha1.PoolStatus{} })}},
 		{"the controller is late", tree{pool: pool(func(p *v1alpha1.Pool) { p.Generation = 2 })}},
-		{"a pool goes", tree{pool: pool(func(p *v1alpha1.Pool) { p.DeletionTimestamp = ptr(metav1.NewTime(noon)) })}},
+		{"a pool goes", tree{pool: pool(func(p *v1alpha1.Pool) { p.DeletionTimestamp = new(metav1.NewTime(noon)) })}},
 		{"a rollout is stuck", tree{pool: pool(func(p *v1alpha1.Pool) {
 			p.Status.Conditions = []metav1.Condition{
 				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Message: "3 bodies of revision new failed"},

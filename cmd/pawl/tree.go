@@ -90,7 +90,7 @@ func recorded(p *v1alpha1.Pool) numbers {
 }
 
 func (n numbers) String() string {
-	line := fmt.Sprintf("%d of %d updated, %d free, %d claimed, %d rolling", n.updated, n.total, n.free, n.claimed, n.rolling)
+	parts := []string{fmt.Sprintf("%d of %d updated, %d free, %d claimed, %d rolling", n.updated, n.total, n.free, n.claimed, n.rolling)}
 	for _, more := range []struct {
 		count     int
 		one, many string
@@ -100,11 +100,12 @@ func (n numbers) String() string {
 	} {
 		switch {
 		case more.count == 1:
-			line += ", 1 " + more.one
+			parts = append(parts, "1 "+more.one)
 		case more.count > 1:
-			line += fmt.Sprintf(", %d %s", more.count, more.many)
+			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.many))
 		}
 	}
+	line := strings.Join(parts, ", ")
 	if n.state != "" {
 		line += "; " + n.state
 	}

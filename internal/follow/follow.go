@@ -35,12 +35,10 @@ type Listener struct {
 // ends. It returns nil then, or the error that ended it.
 func Objects(ctx context.Context, c client.WithWatch, list client.ObjectList, l Listener, options ...client.ListOption) error {
 	f := &follower{client: c, list: list, options: options, listener: l, known: map[types.NamespacedName]client.Object{}}
-	for {
+	for ctx.Err() == nil {
 		err := f.round(ctx)
 		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
+		case err == nil || ctx.Err() != nil:
 			continue // the watch has ended, as watches do
 		case l.Lost == nil:
 			return err
@@ -48,10 +46,10 @@ func Objects(ctx context.Context, c client.WithWatch, list client.ObjectList, l 
 		l.Lost(err)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(pause):
 		}
 	}
+	return nil
 }
 
 type follower struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -96,11 +97,7 @@ func (d *demo) watch(ctx context.Context, fail context.CancelCauseFunc) {
 	d.prober = newProber(func() map[string]string {
 		d.view.mu.Lock()
 		defer d.view.mu.Unlock()
-		list := make(map[string]string, len(d.view.addresses))
-		for name, address := range d.view.addresses {
-			list[name] = address
-		}
-		return list
+		return maps.Clone(d.view.addresses)
 	})
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{}, 2)

@@ -26,6 +26,9 @@ func (d *demo) blocked(ctx context.Context) error {
 	d.story.title("the rollout waits for %s, which is claimed", d.claimed)
 	err := d.view.await(ctx, "the claimed member is named as what the rollout waits for", stepLimit, func() bool {
 		m := d.view.members[d.claimed]
+		if m == nil {
+			return false
+		}
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated)
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == string(rollout.Claimed) &&
 			blocks(d.view.pool, rollout.Claimed, d.claimed) && d.view.condition().Reason == "UpdateBlocked"

@@ -85,8 +85,7 @@ func (s *server) stop() error {
 		return nil
 	case <-time.After(stopTimeout):
 		_ = s.process.Process.Kill()
-		<-s.ended
-		return fmt.Errorf("pawld still ran %s after SIGTERM", stopTimeout)
+		return fmt.Errorf("pawld still ran %s after SIGTERM: %w", stopTimeout, <-s.ended)
 	}
 }
 

@@ -122,10 +122,11 @@ func (v *view) tellMember(was, is *v1alpha1.Member) {
 	if is.Status.Phase == "" || was != nil && was.Status.Phase == is.Status.Phase {
 		return
 	}
-	before, why := "new", ""
+	before := "new"
 	if was != nil && was.Status.Phase != "" {
 		before = string(was.Status.Phase)
 	}
+	var why string
 	switch d := is.Spec.Disruption; {
 	case d != nil && d.Incarnation >= is.Status.Incarnation:
 		why = string(d.Reason)
