@@ -15,7 +15,9 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/standalone/internal/pki"
+	"github.com/pawl-dev/pawl/standalone/internal/schemas"
 )
 
 const (
@@ -99,7 +101,7 @@ func buildAPIServer(o options.CompletedOptions) (*apiserver.APIAggregator, error
 	outermost := config.Aggregator.GenericConfig
 	chain := outermost.BuildHandlerChainFunc
 	outermost.BuildHandlerChainFunc = func(api http.Handler, c *server.Config) http.Handler {
-		return awaitSchemas(chain(api, c))
+		return schemas.Await(chain(api, c), v1alpha1.GroupVersion.Group)
 	}
 	completed, err := config.Complete()
 	if err != nil {

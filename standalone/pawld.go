@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/operator"
 	"github.com/pawl-dev/pawl/standalone/internal/datadir"
+	"github.com/pawl-dev/pawl/standalone/internal/parts"
 	"github.com/pawl-dev/pawl/standalone/internal/pki"
 )
 
@@ -87,10 +88,10 @@ func (p *Pawld) serve(ctx context.Context, s start) error {
 	// that for an error. Only a part that fails ends the start.
 	alive, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
-	parts := &components{failed: fail}
-	admin, certs, err := p.startControlPlane(alive, parts, s)
+	running := parts.New(fail)
+	admin, certs, err := p.startControlPlane(alive, running, s)
 	if err == nil && ctx.Err() == nil {
-		err = p.startControllers(alive, parts, s.dir, admin, certs)
+		err = p.startControllers(alive, running, s.dir, admin, certs)
 	}
 	if err == nil {
 		select {
@@ -101,12 +102,12 @@ func (p *Pawld) serve(ctx context.Context, s start) error {
 	if cause := context.Cause(alive); cause != nil {
 		err = cause // what comes after it is only its consequence
 	}
-	return errors.Join(err, parts.stop())
+	return errors.Join(err, running.Stop())
 }
 
 // startControlPlane starts etcd and the API server, each once what it needs is
 // ready, and installs what Pawl needs in it.
-func (p *Pawld) startControlPlane(ctx context.Context, parts *components, s start) (*rest.Config, *pki.PKI, error) {
+func (p *Pawld) startControlPlane(ctx context.Context, running *parts.Group, s start) (*rest.Config, *pki.PKI, error) {
 	certs, err := pki.Load(s.dir.File("pki"), time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -115,12 +116,12 @@ func (p *Pawld) startControlPlane(ctx context.Context, parts *components, s star
 	if err != nil {
 		return nil, nil, err
 	}
-	parts.start(ctx, "etcd", func(ctx context.Context) error { return runEtcd(ctx, etcd) })
+	running.Start(ctx, "etcd", func(ctx context.Context) error { return runEtcd(ctx, etcd) })
 	run, err := p.prepareAPIServer(ctx, s, certs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("start the API server: %w", err)
 	}
-	parts.start(ctx, "API server", run)
+	running.Start(ctx, "API server", run)
 
 	admin := adminConfig("https://"+s.listener.Addr().String(), certs)
 	// The API server's own preparations go on while Pawl's are made.
@@ -134,17 +135,17 @@ func (p *Pawld) startControlPlane(ctx context.Context, parts *components, s star
 }
 
 // startControllers starts what works on the API, and says that pawld serves.
-func (p *Pawld) startControllers(ctx context.Context, parts *components, dir *datadir.Dir, admin *rest.Config, certs *pki.PKI) error {
+func (p *Pawld) startControllers(ctx context.Context, running *parts.Group, dir *datadir.Dir, admin *rest.Config, certs *pki.PKI) error {
 	if err := writeKubeconfig(p.Kubeconfig, admin.Host, certs); err != nil {
 		return err
 	}
 	if p.ControllerManager {
-		parts.start(ctx, "controller manager", func(ctx context.Context) error {
+		running.Start(ctx, "controller manager", func(ctx context.Context) error {
 			return runControllerManager(ctx, p.Kubeconfig, certs)
 		})
 	}
 	if p.Controllers {
-		parts.start(ctx, "controllers", func(ctx context.Context) error {
+		running.Start(ctx, "controllers", func(ctx context.Context) error {
 			return operator.Run(ctx, admin, operator.Options{
 				ProcessDir:  dir.File("processes"),
 				Sim:         p.Sim,
