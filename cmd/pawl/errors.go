@@ -60,7 +60,7 @@ func (p *program) cure(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the server does not know who you are (kubeconfig %s): %w; its credentials may have expired", p.kubeconfigs(), err)
 	case unknownKind(err):
-		return fmt.Errorf("the server (kubeconfig %s) does not have Pawl's API; install it with `kubectl apply --server-side -f config/crd`", p.kubeconfigs())
+		return fmt.Errorf("the server (kubeconfig %s) does not have Pawl's API; install it with `kubectl apply --server-side -k config`", p.kubeconfigs())
 	}
 	return err
 }

@@ -143,11 +143,11 @@ func TestRun_server(t *testing.T) {
 	}{
 		"no such API": {
 			"the definitions are not installed", answer(http.StatusNotFound, "404 page not found"), []string{"get"},
-			"does not have Pawl's API; install it with `kubectl apply --server-side -f config/crd`",
+			"does not have Pawl's API; install it with `kubectl apply --server-side -k config`",
 		},
 		"no such API, one": {
 			"a missing definition is no missing pool", answer(http.StatusNotFound, "404 page not found"), []string{"status", "web"},
-			"does not have Pawl's API; install it with `kubectl apply --server-side -f config/crd`",
+			"does not have Pawl's API; install it with `kubectl apply --server-side -k config`",
 		},
 		"no such pool": {
 			"the object and the cure are named",
