@@ -1,6 +1,6 @@
 #!/bin/sh
 # down.sh DIR stops the pawld that runs on the data directory DIR, and waits
-# until it has stopped. Members' processes stay.
+# until it has stopped. Members' processes stay, and the next pawld adopts them.
 set -eu
 
 dir=$1
@@ -12,4 +12,4 @@ kill -TERM "$pid"
 while kill -0 "$pid" 2>/dev/null; do
 	sleep 0.1
 done
-echo "down: pawld on $dir has stopped"
+echo "down: pawld on $dir has stopped; its members go on (to end them, delete their pools before)"
