@@ -44,7 +44,8 @@ func TestTree(t *testing.T) {
 				m.Spec.Claim = &v1alpha1.MemberClaim{Name: fmt.Sprintf("c%d", i)}
 				blocked(m, "Claimed")
 			case i == 7:
-				m.Status.Phase, m.Status.Revision = "", ""
+				m.Status.Phase, m.Status.BodyUID = v1alpha1.PhasePending, ""
+				blocked(m, "Claimed") // of the body that is gone
 			}
 			list = append(list, m)
 		}

@@ -148,7 +148,7 @@ func (t *tree) rows() [][]string {
 	rows := [][]string{{"MEMBER", "PHASE", "REVISION", "CLAIM", "REASON", "ADDRESS"}}
 	for _, m := range t.members {
 		rows = append(rows, []string{
-			m.Name, phase(m), orDash(m.Status.Revision), holder(m), reason(m), orDash(m.Status.Address),
+			m.Name, phase(m), runs(m), holder(m), reason(m), orDash(m.Status.Address),
 		})
 	}
 	return rows
@@ -160,7 +160,7 @@ func groups(members []*v1alpha1.Member) [][]string {
 	count, example := map[state]int{}, map[state]string{}
 	var states []state
 	for _, m := range members {
-		s := state{phase(m), orDash(m.Status.Revision), reason(m)}
+		s := state{phase(m), runs(m), reason(m)}
 		if count[s] == 0 {
 			states, example[s] = append(states, s), m.Name
 		}
@@ -181,6 +181,15 @@ func phase(m *v1alpha1.Member) string {
 	return string(m.Status.Phase)
 }
 
+// runs is the revision of a member's body; a slot without one remembers that of
+// its last.
+func runs(m *v1alpha1.Member) string {
+	if m.Status.BodyUID == "" {
+		return "-"
+	}
+	return orDash(m.Status.Revision)
+}
+
 // holder is the claim that a member has, and whose it is.
 func holder(m *v1alpha1.Member) string {
 	c := m.Spec.Claim
@@ -199,7 +208,7 @@ func reason(m *v1alpha1.Member) string {
 		return string(d.Reason)
 	}
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated)
-	if c == nil || c.Status == metav1.ConditionTrue {
+	if c == nil || c.Status == metav1.ConditionTrue || m.Status.BodyUID == "" {
 		return "-"
 	}
 	return c.Reason
