@@ -63,7 +63,7 @@ func (q *pass) findProbation() {
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
-		if m != nil && m.ID == f.ID && !m.leaving() && (!m.InService() || m.Runs == q.target.ID) {
+		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && (!m.InService() || m.Runs == q.target.ID) {
 			q.probation = f.Index
 			return
 		}

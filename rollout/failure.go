@@ -19,7 +19,7 @@ func (q *pass) judge() {
 		q.note(Action{Kind: Halt, Revision: q.target.ID, Why: WhyFailureLimit}, &q.target)
 	}
 	q.halted = fallback && q.target.Halted
-	q.failing = fallback && !q.halted && len(q.target.Failures) > 0
+	q.failing = fallback && !q.halted && q.target.open()
 	q.findProbation()
 	q.stand()
 }
@@ -45,6 +45,7 @@ func (q *pass) record(r *Record) {
 		}
 		r.Failures[f].Incarnation, r.Failures[f].At = m.Incarnation, m.PhaseSince
 		r.Failures[f].Count++
+		r.Failures[f].Forgiven = false
 		r.Failed++
 		q.note(Action{Kind: RecordFailure, Index: m.Index, Revision: r.ID, Why: WhyEarlyFailure}, r)
 	}
@@ -58,35 +59,41 @@ func find(list []Failure, m *Member) int {
 // recover forgives what has recovered. Where there is a revision to fall back
 // to, one recovery forgives all: it shows that the revision can work.
 // Otherwise each slot is forgiven by itself, so that the others keep their
-// backoff.
+// backoff. What is forgiven is dropped once its incarnation has passed.
 func (q *pass) recover(r *Record) {
 	whole := r == &q.target && q.current.ID != q.target.ID
+	recovered := slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven && q.hasRecovered(r, f) })
 	keep := make([]Failure, 0, len(r.Failures))
 	for _, f := range r.Failures {
-		if !q.hasRecovered(r, f) {
+		f.Forgiven = f.Forgiven || recovered && (whole || q.hasRecovered(r, f))
+		if !f.Forgiven || q.stillFailed(r, f) {
 			keep = append(keep, f)
 		}
 	}
-	if len(keep) == len(r.Failures) {
+	if !recovered && len(keep) == len(r.Failures) {
 		return
-	}
-	if whole {
-		keep = nil
 	}
 	r.Failures = keep
 	q.note(Action{Kind: Recover, Revision: r.ID, Why: WhyRecovered}, r)
 }
 
+// stillFailed tells whether the incarnation that was counted is still there, so
+// that it could be counted again.
+func (q *pass) stillFailed(r *Record, f Failure) bool {
+	m := q.member(f.Index)
+	return m != nil && m.ID == f.ID && m.Incarnation == f.Incarnation && m.Runs == r.ID
+}
+
 // hasRecovered tells whether a body of the revision has been in service for
-// long enough in the slot that failed. If that slot is gone, any body of the
-// target that was born later will do; a failure of another revision goes with
-// its slot.
+// long enough in the slot that failed, since it did. If that slot is gone, any
+// body of the target that was born later will do; a failure of another
+// revision goes with its slot.
 func (q *pass) hasRecovered(r *Record, f Failure) bool {
 	m := q.member(f.Index)
 	if m == nil || m.ID != f.ID {
 		return r.ID != q.target.ID || q.l.provenBorn.After(f.At)
 	}
-	if !m.InService() || m.Runs != r.ID || m.Incarnation <= f.Incarnation {
+	if !m.InService() || m.Runs != r.ID || !m.ServedSince.After(f.At) {
 		return false
 	}
 	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())

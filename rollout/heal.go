@@ -12,7 +12,7 @@ func (q *pass) heal() {
 		switch {
 		case m.Claimed && m.Phase == Failed && m.Gone:
 			q.replace(i, BodyFailed, q.birth(m), WhyBodyGone)
-		case m.Claimed:
+		case m.Claimed || q.s.Deleting:
 		case m.Phase == Failed:
 			q.healFailed(i)
 		case m.Body && !m.served() && !m.Held && !q.paused():

@@ -173,8 +173,12 @@ func (q *pass) enterDown(m *Member) {
 	}
 	if m.Repairing() {
 		c.Repairing++
-		if m.Phase != Terminating || q.now.Sub(m.Disruption.Since) < q.s.Policy.ProgressDeadline {
+		until := m.Disruption.Since.Add(q.s.Policy.ProgressDeadline)
+		if m.Phase != Terminating {
 			l.repairing++
+		} else if q.now.Before(until) {
+			l.repairing++
+			q.wake(until)
 		}
 	}
 	if m.unborn() {

@@ -184,6 +184,44 @@ func TestNew(t *testing.T) {
 			}, member(0, func(m *Member) { onTarget(m); m.Incarnation, m.ServedSince = 3, epoch.Add(time.Minute) })),
 			want: []string{"Recover B (Recovered)", "Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
+		"failed, and back by itself": {
+			reason: "rule 5: in service in that slot since it failed is recovered, whichever incarnation",
+			s: pool(3, func(s *Snapshot) {
+				s.Target.Failed, s.Target.Failures = 1, []Failure{{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch}}
+			}, member(0, func(m *Member) { onTarget(m); m.Incarnation, m.ServedSince = 2, epoch.Add(time.Minute) })),
+			want: []string{"Recover B (Recovered)", "Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
+		},
+		"forgiven, and still failed": {
+			reason: "each incarnation fails once: forgiveness does not make it count again",
+			s: pool(3, func(s *Snapshot) {
+				s.Target.Failed, s.Target.Failures = 2, []Failure{
+					{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch, Forgiven: true},
+				}
+			}, member(0, func(m *Member) { failedOnTarget(m); m.Held = true })),
+			blockers: "UnavailableLimit 2",
+		},
+		"one recovers, another is still failed": {
+			reason: "the failure of the one that is held is forgiven too, and kept",
+			s: pool(3, func(s *Snapshot) {
+				s.Target.Failed, s.Target.Failures = 2, []Failure{
+					{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch}, {ID: "uid-1", Index: 1, Incarnation: 2, Count: 1, At: epoch},
+				}
+			}, member(0, func(m *Member) { failedOnTarget(m); m.Held = true }), member(1, func(m *Member) { onTarget(m); m.Incarnation, m.ServedSince = 3, epoch.Add(time.Minute) })),
+			want: []string{"Recover B (Recovered)"}, blockers: "UnavailableLimit 1",
+		},
+		"a failing pool is scaled to nothing": {
+			reason: "rule 10: the slot on probation goes like any other",
+			s:      pool(2, policy(func(p *Policy) { p.Desired = 0 }), member(1, failedOnTarget)),
+			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 1 ScaleDown, remove (Excess)", "Disrupt 0 ScaleDown, remove (Excess)"}, blockers: "FailedReplacement 1",
+		},
+		"a disruption of an incarnation to come": {
+			reason: "it is of none that is there",
+			s: pool(2, member(0, func(m *Member) {
+				onTarget(m)
+				m.Disruption = Disruption{Cause: Requested, Incarnation: 1000}
+			}), member(1, onTarget)),
+			want: []string{"Stand B (WholePool)"},
+		},
 		"resizing": {
 			reason: "rule 6: the slots that the size asks for first, born on the target; nothing is taken",
 			s:      pool(3, policy(func(p *Policy) { p.Desired = 5 })),
@@ -332,5 +370,21 @@ func TestNew(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestNew_says: what is too many and stays is named.
+func TestNew_says(t *testing.T) {
+	claimed := member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })
+	deleted := New(pool(2, func(s *Snapshot) { s.Deleting = true }, claimed), epoch)
+	if u := deleted.Updated; u.Reason != "PoolDeleted" || !strings.Contains(u.Message, "member 0") || !strings.Contains(u.Message, "claim") {
+		t.Errorf("a deleted pool says %+v", u)
+	}
+	if r := deleted.Reconciling; r.Status != True {
+		t.Errorf("a deleted pool is %+v", r)
+	}
+	small := New(pool(2, policy(func(p *Policy) { p.Desired = 1 }), claimed, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.Occupancy = Busy })), epoch.Add(time.Hour))
+	if !strings.Contains(small.Next, "member 0 stays") {
+		t.Errorf("too many members, and next is %q", small.Next)
 	}
 }

@@ -136,6 +136,8 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{Unknown, string(q.s.Unreadable), "what decides a body cannot be read; the last known revision is kept"}
 	case q.s.RolledBack != "":
 		return Condition{False, "RolledBack", fmt.Sprintf("revision %s failed; the pool went back to %s until the template changes", q.s.RolledBack, q.target.ID)}
+	case q.s.Deleting:
+		return Condition{False, "PoolDeleted", q.goesOnly()}
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
@@ -181,7 +183,7 @@ func (q *pass) kstatus() {
 		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
 	}
 	q.plan.Reconciling = Condition{False, "Settled", "nothing is on its way"}
-	if q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d || q.moving() {
+	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d || q.moving() {
 		q.plan.Reconciling = Condition{True, "Progressing", "bodies are on their way in or out"}
 	}
 	q.plan.Stalled = q.stalled()

@@ -1,5 +1,7 @@
 package rollout
 
+import "time"
+
 // resize makes the slots that the size asks for, or names those that are too
 // many.
 func (q *pass) resize() {
@@ -37,16 +39,21 @@ func (q *pass) refill() {
 // revision there is fail, they back off together.
 func (q *pass) mayFill() bool {
 	t := &q.target
-	if q.current.ID != t.ID || len(t.Failures) == 0 {
+	if q.current.ID != t.ID {
 		return true
 	}
-	last := t.Failures[0].At
+	var last time.Time
+	n := 0
 	for _, f := range t.Failures {
+		if f.Forgiven {
+			continue
+		}
+		n++
 		if f.At.After(last) {
 			last = f.At
 		}
 	}
-	at := last.Add(BackoffAfter(len(t.Failures)))
+	at := last.Add(BackoffAfter(n))
 	if !q.now.Before(at) {
 		return true
 	}
@@ -100,7 +107,7 @@ func (q *pass) removable(m *Member) bool {
 	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() || m.Held || q.acted(m) {
 		return false
 	}
-	return !q.failing || m.Index != q.probation
+	return !q.failing || m.Index != q.probation || q.desired() == 0
 }
 
 // goesBefore is the order in which slots are removed.

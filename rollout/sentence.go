@@ -74,6 +74,8 @@ func (p *Plan) Explain(m *Member) string {
 func (q *pass) sentence() string {
 	u := q.plan.Updated
 	switch {
+	case u.Status == True && q.excess() > q.surplus:
+		return q.stays()
 	case u.Status == True:
 		return "nothing to do: " + u.Message
 	case u.Reason != "RollingUpdate":
@@ -86,6 +88,34 @@ func (q *pass) sentence() string {
 		}
 	}
 	return u.Message
+}
+
+// goesOnly says what a pool that is deleted waits for.
+func (q *pass) goesOnly() string {
+	if s := q.stays(); s != "" {
+		return "the pool is deleted; " + s
+	}
+	return "the pool is deleted; its members are on their way out"
+}
+
+// stays names the first slot that is too many and cannot be removed, and why;
+// empty if there is none.
+func (q *pass) stays() string {
+	for i := range q.s.Members {
+		m := &q.s.Members[i]
+		if m.leaving() || q.removable(m) || q.done.has(i) {
+			continue
+		}
+		why := sentences[HeldMember]
+		switch {
+		case m.Claimed:
+			why = sentences[Claimed]
+		case m.busy():
+			why = sentences[BusyMember]
+		}
+		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.surplus)), m.Index, why)
+	}
+	return ""
 }
 
 func orUnknown(r Revision) Revision {

@@ -109,6 +109,9 @@ func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
 // mustWait tells whether the end may not begin after all: the engine is about
 // to withdraw what it decided when the member was idle.
 func (m *Member) mustWait() bool {
+	if m.Deleting || !m.live() {
+		return false
+	}
 	switch m.Disruption.Cause {
 	case Drift:
 		return m.busy() || m.Held
@@ -131,10 +134,14 @@ func stepPending(m Member, now time.Time) Transition {
 }
 
 // stepGone is for a body that has ended by itself, or vanished. Only an end of
-// its own counts against its revision.
+// its own counts against its revision; one that vanished before it ever served
+// delays the next birth.
 func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	if m.Phase != Failed {
 		m.FailedEarly = seen.State == Exited && !m.recovered(l, now)
+		if seen.State == Absent && !m.served() {
+			m = m.backOff(now)
+		}
 		m = m.enter(Failed, now)
 	}
 	m.Gone = true
@@ -208,7 +215,15 @@ func (m Member) serve(p Phase, now time.Time) Member {
 		m.ServedSince = now
 	}
 	m.FailedEarly, m.Gone = false, false
+	m.Attempts, m.NextAttempt = 0, time.Time{}
 	return m.enter(p, now)
+}
+
+// backOff delays the next birth, the longer the more came to nothing in a row.
+func (m Member) backOff(now time.Time) Member {
+	m.Attempts++
+	m.NextAttempt = now.Add(BackoffAfter(m.Attempts))
+	return m
 }
 
 // pending records that the body is gone and the next one cannot come yet.
@@ -241,7 +256,7 @@ func (m Member) Born(now time.Time) Member {
 	m = m.without(m.Phase, now)
 	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
 	m.Body, m.Runs = true, m.Wants
-	m.NoRoom, m.Attempts, m.NextAttempt = false, 0, time.Time{}
+	m.NoRoom, m.NextAttempt = false, time.Time{}
 	return m
 }
 
@@ -260,9 +275,7 @@ func (m Member) WithoutRoom(now time.Time) Member {
 		m.Incarnation = 1
 	}
 	m.NoRoom = true
-	m.Attempts++
-	m.NextAttempt = now.Add(BackoffAfter(m.Attempts))
-	return m
+	return m.backOff(now)
 }
 
 // BackoffAfter is the time between the n-th failed attempt in a row and the

@@ -103,10 +103,13 @@ func TestStep(t *testing.T) {
 				m.Phase, m.PhaseSince, m.FailedEarly, m.Gone = Failed, now, true, true
 			}),
 		},
-		"a body that vanished does not count": {
-			reason: "somebody deleted it; its revision did nothing wrong",
+		"a body that vanished before it served does not count": {
+			reason: "somebody deleted it; its revision did nothing wrong, but the next birth waits",
 			member: booting, seen: Sight{State: Absent},
-			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince, m.Gone, m.Body = Failed, now, true, false }),
+			want: with(booting, func(m *Member) {
+				m.Phase, m.PhaseSince, m.Gone, m.Body = Failed, now, true, false
+				m.Attempts, m.NextAttempt = 1, now.Add(10*time.Second)
+			}),
 		},
 		"a claimed member that is ready is in its claim": {
 			reason: "the phase tells",
@@ -137,6 +140,18 @@ func TestStep(t *testing.T) {
 			reason: "rule 9",
 			member: with(free, func(m *Member) { m.Phase = Draining }), seen: Sight{State: Ready}, do: UndrainBody,
 			want: with(free, func(m *Member) { m.PhaseSince = now }),
+		},
+		"a held slot with a spent disruption that somebody deletes": {
+			reason: "what is spent keeps nothing",
+			member: with(free, func(m *Member) {
+				m.Held, m.Deleting, m.Incarnation = true, true, 2
+				m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1}
+			}), seen: Sight{State: Ready, Drained: true},
+			want: with(free, func(m *Member) {
+				m.Held, m.Deleting, m.Incarnation = true, true, 2
+				m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1}
+				m.Phase, m.PhaseSince = Terminating, now
+			}),
 		},
 		"a slot whose body is gone gets the next one": {
 			reason: "the disruption carries the grant",
@@ -197,7 +212,7 @@ func TestMember_births(t *testing.T) {
 	if again := late.WithoutRoom(now); again.Incarnation != 4 || !again.NextAttempt.Equal(now.Add(20*time.Second)) {
 		t.Errorf("without room again: %+v", again)
 	}
-	if at := late.Born(now); at.Incarnation != 4 || at.NoRoom || at.Attempts != 0 {
+	if at := late.Born(now); at.Incarnation != 4 || at.NoRoom || !at.NextAttempt.IsZero() {
 		t.Errorf("born at last: %+v", at)
 	}
 }

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Revision names one content-addressed version of everything that decides
 // what a body is. Empty means unknown.
@@ -127,8 +130,9 @@ type Member struct {
 	// FailedEarly: in phase Failed, the body failed before it had recovered,
 	// so that it counts against its revision.
 	FailedEarly bool
-	// NoRoom: the last birth was refused for lack of capacity, Attempts times
-	// in a row; it is not tried again before NextAttempt.
+	// NoRoom: the last birth was refused for lack of capacity. Attempts counts
+	// the births in a row that came to nothing through no fault of their
+	// revision; the next one is not tried before NextAttempt.
 	NoRoom      bool
 	Attempts    int
 	NextAttempt time.Time
@@ -136,7 +140,7 @@ type Member struct {
 
 // live tells whether the member is disrupted now.
 func (m *Member) live() bool {
-	return m.Disruption.Cause != NoCause && m.Disruption.Incarnation >= m.Incarnation
+	return m.Disruption.Cause != NoCause && m.Disruption.Incarnation == m.Incarnation
 }
 
 // leaving tells whether the slot goes.
@@ -193,6 +197,9 @@ type Failure struct {
 	Count       int
 	// At is when the last one failed.
 	At time.Time
+	// Forgiven: it holds nothing up any more, and is kept only so that this
+	// incarnation is not counted again.
+	Forgiven bool
 	// Message is the body's own words.
 	Message string
 }
@@ -215,6 +222,30 @@ type Record struct {
 	Halted, RolledBack bool
 	// Missing: what it is made from is gone, so that it cannot be built.
 	Missing bool
+}
+
+// Renewed is the record of a revision that becomes the target anew: it starts
+// clean, unless it is halted. What was counted is not counted again.
+func (r Record) Renewed() Record {
+	if r.Halted {
+		return r
+	}
+	r.Failed, r.Failures = 0, forgive(r.Failures)
+	return r
+}
+
+// forgive is the list with every failure forgiven.
+func forgive(list []Failure) []Failure {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Forgiven = true
+	}
+	return list
+}
+
+// open tells whether a failure holds the revision up.
+func (r *Record) open() bool {
+	return slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven })
 }
 
 // Order is the order in which members are taken.

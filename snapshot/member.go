@@ -31,7 +31,7 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		Cost:        Cost(m),
 		Deleting:    !m.DeletionTimestamp.IsZero(),
 		FailedEarly: st.FailedEarly,
-		NoRoom:      st.Attempts > 0,
+		NoRoom:      st.Attempts > 0 && phase == rollout.Pending,
 		Attempts:    int(st.Attempts),
 		NextAttempt: at(st.NextAttemptAt),
 		BornAt:      at(st.BornAt),
