@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,27 +174,28 @@ func TestStatus_watch(t *testing.T) {
 		"updated":     {"a rollout that has ended ends the watch", condition(metav1.ConditionTrue, "AllMembersCurrent"), 0, ""},
 		"halted":      {"only a person gets it any further", condition(metav1.ConditionFalse, "UpdateHalted"), 1, "UpdateHalted: so it is; correct the template"},
 		"rolled back": {"only a person gets it any further", condition(metav1.ConditionFalse, "RolledBack"), 1, "RolledBack: so it is; correct the template"},
-		"too slow":    {"it is still on its way", condition(metav1.ConditionFalse, "RollingUpdate"), 1, "pool web is not updated after 20ms: 1 of 4 updated"},
+		"too slow":    {"it is still on its way", condition(metav1.ConditionFalse, "RollingUpdate"), 1, "pool web is not updated after 10m0s: 1 of 4 updated"},
 		"born": {"the last bodies are on their way", func(p *v1alpha1.Pool) {
 			condition(metav1.ConditionTrue, "AllMembersCurrent")(p)
 			p.Status.Conditions[1].Status = metav1.ConditionTrue
-		}, 1, "pool web is not updated after 20ms"},
+		}, 1, "pool web is not updated after 10m0s"},
 		"edited": {"the condition is about an earlier template", func(p *v1alpha1.Pool) {
 			condition(metav1.ConditionTrue, "AllMembersCurrent")(p)
 			p.Generation++
-		}, 1, "pool web is not updated after 20ms"},
+		}, 1, "pool web is not updated after 10m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p, objects := world(t)
-			tt.change(p)
-			term := newTerminal(t, append([]client.Object{p}, objects[1:]...)...)
-			if got := term.do(t.Context(), "status", "web", "--watch", "--timeout", "20ms"); got != tt.status {
-				t.Errorf("%s: exit status %d, want %d: %s", tt.reason, got, tt.status, &term.err)
-			}
-			if !strings.Contains(term.err.String(), tt.errors) {
-				t.Errorf("%s: it says %q, want %q", tt.reason, &term.err, tt.errors)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				p, objects := world(t)
+				tt.change(p)
+				term := newTerminal(t, append([]client.Object{p}, objects[1:]...)...)
+				if got := term.do(t.Context(), "status", "web", "--watch", "--timeout", "10m"); got != tt.status {
+					t.Errorf("%s: exit status %d, want %d: %s", tt.reason, got, tt.status, &term.err)
+				}
+				if !strings.Contains(term.err.String(), tt.errors) {
+					t.Errorf("%s: it says %q, want %q", tt.reason, &term.err, tt.errors)
+				}
+			})
 		})
 	}
 }
