@@ -27,21 +27,23 @@ type body struct {
 // ready tells whether it serves.
 func (b *body) ready() bool { return b.booted && !b.sick && !b.exited && !b.stopping }
 
-// sight is how a controller finds the slot's body.
-func (p *pool) sight(index int) rollout.Sight {
-	b := p.bodies[index]
-	switch {
-	case b == nil:
+// sight is how a controller finds the slot's body. One of another incarnation
+// is none of this one's: it was made by a controller that read too late.
+func (p *pool) sight(s *slot) rollout.Sight {
+	b := p.bodies[s.Index]
+	if b == nil || b.incarnation != s.Incarnation {
 		return rollout.Sight{State: rollout.Absent}
-	case b.stopping:
-		return rollout.Sight{State: rollout.Stopping, Drained: b.drained}
-	case b.exited:
-		return rollout.Sight{State: rollout.Exited, Drained: b.drained}
-	case b.ready():
-		return rollout.Sight{State: rollout.Ready, Drained: b.drained}
-	default:
-		return rollout.Sight{State: rollout.Booting, Drained: b.drained}
 	}
+	seen := rollout.Sight{State: rollout.Booting, Drained: b.drained}
+	switch {
+	case b.stopping:
+		seen.State = rollout.Stopping
+	case b.exited:
+		seen.State = rollout.Exited
+	case b.ready():
+		seen.State = rollout.Ready
+	}
+	return seen
 }
 
 // What may keep a body from being created.

@@ -173,6 +173,7 @@ func (e loseEdit) apply(w *world, _ *pool) {
 	until := w.lost[l]
 	w.wakeAll()
 	w.first(until, func() {
+		w.judge.disturb()
 		if w.lost[l] == until {
 			w.say("world", e.what+" can be read again")
 		}

@@ -142,6 +142,7 @@ func (j *judge) trip(t *trigger) {
 // begin notes that an entry of the timeline happens: what is expected within
 // some time has to come true after it.
 func (j *judge) begin() {
+	j.disturb()
 	for i := range j.within {
 		if d := &j.within[i]; j.w.now < d.at {
 			d.met = false

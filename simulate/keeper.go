@@ -84,7 +84,7 @@ func (k *keeper) reconcile(index int, e *errand) {
 			return
 		}
 		m := p.seen(s)
-		tr := rollout.Step(m, p.sight(index), k.cache.spec.life, w.time())
+		tr := rollout.Step(m, p.sight(s), k.cache.spec.life, w.time())
 		next := time.Duration(0)
 		if s.held(w.now) && s.holdUntil < longest {
 			next = s.holdUntil
@@ -105,6 +105,10 @@ func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
 	changed := tr.Member != m
 	switch tr.Do {
 	case rollout.DropSlot:
+		if b != nil {
+			b.tell() // made on a late read; the slot has to wait for its end
+			return false
+		}
 		return k.cache.p.put(byKeeper, s, nil, func() string { return k.cache.p.member(s.Index) + " goes" })
 	case rollout.CreateBody:
 		return k.create(s, tr.Member)
@@ -161,6 +165,9 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 		m = m.Refused(now)
 	case errors.Is(err, errNoRoom):
 		m = m.WithoutRoom(now)
+	case errors.Is(err, errOccupied):
+		p.bodies[s.Index].tell() // what is left of another incarnation makes room
+		return false
 	case err != nil:
 		return false // looked at again when the world has changed
 	default:

@@ -145,6 +145,7 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 		next.Wants = a.Revision
 	case rollout.Grant:
 		next.Wants = a.Revision
+		p.w.judge.grants(p, a, c.cache.spec)
 	case rollout.Disrupt:
 		next.Disruption = a.Disruption
 		next.Wants = a.Revision

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
@@ -20,6 +21,9 @@ type promises struct {
 	// and that are neither back nor taken back, with the incarnation that was
 	// taken.
 	rolling map[string]int64
+	// disturbed is when something last happened that controllers need an
+	// instant to learn of.
+	disturbed time.Duration
 }
 
 // rolls notes that a slot is taken out of service for drift.
@@ -54,6 +58,9 @@ func (j *judge) stored(p *pool, old, next *slot) {
 		if old.claimUID != 0 {
 			j.promise("%s went while %s held it", p.member(old.Index), old.claim)
 		}
+		if b := p.bodies[old.Index]; b != nil {
+			j.promise("%s went and left its body %s behind", p.member(old.Index), b.name())
+		}
 		return
 	}
 	if next.claimUID != 0 && next.disrupted() {
@@ -69,7 +76,23 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
 		j.claims(p, old, next)
 	}
+	if old != nil && old.Phase == rollout.Draining && next.Phase == rollout.Terminating {
+		j.goes(p, next)
+	}
 }
+
+// goes checks a member whose end begins after it has drained: one that matches
+// again was to be taken back meanwhile.
+func (j *judge) goes(p *pool, s *slot) {
+	target := p.spec.target
+	wanted := s.Disruption.Cause == rollout.Drift && !s.Deleting && s.Runs == target && p.state.target == target
+	if wanted && j.w.nature.lag == 0 && j.w.now > j.promises.disturbed && j.w.unreadable() == "" {
+		j.promise("%s goes although it is on the target", p.member(s.Index))
+	}
+}
+
+// disturb notes that controllers need an instant to learn what is new.
+func (j *judge) disturb() { j.promises.disturbed = j.w.now }
 
 // claims checks a slot that has just been claimed.
 func (j *judge) claims(p *pool, old, next *slot) {
@@ -115,6 +138,7 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 		p.order = append(p.order, old.Index)
 	}
 	j.readable(p, a)
+	j.grants(p, a, spec)
 	j.spares(p, a, old)
 	if a.Disruption.Cause != rollout.Drift || !old.inService() {
 		return
@@ -142,6 +166,18 @@ func (j *judge) readable(p *pool, a *rollout.Action) {
 	}
 }
 
+// grants checks that no slot is granted a body on a target of which as many
+// bodies have failed as may.
+func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
+	t := p.state.record(p.state.target)
+	if a.Why == rollout.WhyAdopt {
+		return // it names what is there
+	}
+	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && t.Failed >= spec.policy.FailureLimit {
+		j.promise("%s is granted a body on %s, of which %d have failed", p.member(a.Index), t.ID, t.Failed)
+	}
+}
+
 // spares checks that nobody loses what they use: for drift no member that is
 // claimed, busy or held, and for anything else none that is claimed or busy,
 // unless its body is gone.
@@ -166,6 +202,7 @@ func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 // made checks a slot that is about to be made.
 func (j *judge) made(p *pool, a *rollout.Action, seen slots, spec *specRecord) {
 	j.readable(p, a)
+	j.grants(p, a, spec)
 	most := func(policy *rollout.Policy) int {
 		if a.Surge {
 			return policy.Desired + policy.MaxSurge

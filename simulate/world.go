@@ -184,6 +184,7 @@ func (w *world) restart() {
 	w.life++
 	w.hints = 0
 	w.say("controllers", "start, and know what is stored")
+	w.judge.disturb()
 	for _, p := range w.pools {
 		p.boot()
 	}
