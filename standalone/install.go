@@ -77,7 +77,7 @@ func install(ctx context.Context, c *rest.Config, sim bool) error {
 	if err := i.waitMarker(ctx, marker); err != nil {
 		return err
 	}
-	return i.waitClaims(ctx)
+	return i.waitClaims(ctx, marker)
 }
 
 func (i installer) apply(ctx context.Context, objects []unstructured.Unstructured) error {
@@ -162,17 +162,19 @@ func (i installer) waitMarker(ctx context.Context, m marker) error {
 
 // waitClaims waits until a Claim could be made: the policy that mutates them
 // needs their schema, which the API server publishes somewhat after the API.
-func (i installer) waitClaims(ctx context.Context) error {
+// It asks by an apply, because a create is held up for two seconds after the
+// definition was made.
+func (i installer) waitClaims(ctx context.Context, m marker) error {
 	claim := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "pawl.dev/v1alpha1",
 		"kind":       "Claim",
-		"metadata":   map[string]any{"generateName": "probe-"},
+		"metadata":   map[string]any{"name": m.name()},
 		"spec":       map[string]any{"pool": "none"},
 	}}
 	var last error
 	err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
-		_, last = i.client.Resource(claimResource).Namespace(metav1.NamespaceDefault).
-			Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, last = i.client.Resource(claimResource).Namespace(metav1.NamespaceDefault).Apply(ctx, m.name(), claim,
+			metav1.ApplyOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
 		return last == nil, nil
 	})
 	if err != nil {
