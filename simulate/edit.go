@@ -3,7 +3,10 @@ package simulate
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/pawl-dev/pawl/rollout"
 )
@@ -29,11 +32,11 @@ func (e reviseEdit) apply(w *world, p *pool) {
 // setEdit: the spec is patched.
 type setEdit struct {
 	patch spec
-	text  string
+	said  *yaml.Node
 }
 
 func (e setEdit) apply(w *world, p *pool) {
-	w.say("user", "sets "+e.text+" on "+p.name)
+	w.saying("user", func() string { return "sets " + oneLine(e.said) + " on " + p.name })
 	next := resolve(merge(p.spec.raw, e.patch), p.spec.target, w.nature.bootTimeout)
 	next.deleting = p.spec.deleting
 	if next.err != nil {
@@ -200,11 +203,11 @@ func (e upgradeEdit) apply(w *world, _ *pool) {
 // worldEdit: the world changes.
 type worldEdit struct {
 	change *change
-	text   string
+	said   *yaml.Node
 }
 
 func (e worldEdit) apply(w *world, _ *pool) {
-	w.say("world", "changes: "+e.text)
+	w.saying("world", func() string { return "changes: " + oneLine(e.said) })
 	e.change.apply(&w.nature)
 	for _, p := range w.pools {
 		if p.spec.life.BootTimeout != w.nature.bootTimeout {
@@ -308,4 +311,15 @@ func (e memberEdit) words(p *pool) string {
 	default:
 		return "sets the role of " + name + " to " + *e.role
 	}
+}
+
+// oneLine prints a node as one line of YAML.
+func oneLine(n *yaml.Node) string {
+	flow := *n
+	flow.Style |= yaml.FlowStyle
+	out, err := yaml.Marshal(&flow)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
 }

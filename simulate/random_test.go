@@ -309,7 +309,7 @@ func (d *drawing) rest(now time.Duration) {
 	for _, c := range d.claims {
 		d.line("%srelease: %s}", at, c)
 	}
-	for i := range 12 {
+	for i := range 9 { // more slots than there ever are, nearly
 		d.line(`%smember: %d, occupancy: Idle, hold: "", health: Up}`, at, i)
 	}
 	d.line("%sworld: {capacity: null}}", at)

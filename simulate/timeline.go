@@ -142,7 +142,7 @@ func (p *parser) edit(l *line, s *Scenario) edit {
 		if n.Kind != yaml.MappingNode {
 			return nil
 		}
-		return setEdit{patch, strings.TrimSpace(oneLine(n))}
+		return setEdit{patch, n}
 	case "delete":
 		p.oneOf(n, "delete without a member", "pool")
 		return deletePoolEdit{}
@@ -153,19 +153,8 @@ func (p *parser) edit(l *line, s *Scenario) edit {
 	case "upgrade":
 		return p.upgradeEdit(n)
 	default:
-		return worldEdit{p.change(n), strings.TrimSpace(oneLine(n))}
+		return worldEdit{p.change(n), n}
 	}
-}
-
-// oneLine prints a node as one line of YAML.
-func oneLine(n *yaml.Node) string {
-	flow := *n
-	flow.Style |= yaml.FlowStyle
-	out, err := yaml.Marshal(&flow)
-	if err != nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(string(out)), " ")
 }
 
 // forHow reads {for: 20s}.
