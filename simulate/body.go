@@ -76,7 +76,7 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	p.bodies[index] = b
 	p.creates++
 	w.bodies++
-	w.judge.born(p, b)
+	w.judge.born(b)
 	w.saying("member", func() string {
 		return "body " + b.name() + " is born on " + string(r)
 	})

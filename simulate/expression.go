@@ -77,8 +77,9 @@ func compileOnce(text string, s *Scenario) (*expression, error) {
 	if s.several {
 		return compile(text, s)
 	}
-	if e, ok := compiled.Load(text); ok {
-		return e.(*expression), nil
+	known, _ := compiled.Load(text)
+	if e, ok := known.(*expression); ok {
+		return e, nil
 	}
 	e, err := compile(text, s)
 	if err == nil {

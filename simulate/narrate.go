@@ -197,29 +197,30 @@ func (m memberPicture) like(o *memberPicture) bool {
 	return m == *o && m.claim == ""
 }
 
+// words is the member, or several that are alike, in one line.
 func (m *memberPicture) words(last int) string {
-	s := itoa(m.index)
+	index := itoa(m.index)
 	if last != m.index {
-		s += "-" + itoa(last)
+		index += "-" + itoa(last)
 	}
-	s += " " + m.phase
+	list := []string{index, m.phase}
 	switch {
 	case m.revision == "":
-		s += " wants " + m.wants
+		list = append(list, "wants "+m.wants)
 	case m.revision != m.wants:
-		s += " " + m.revision + " wants " + m.wants
+		list = append(list, m.revision+" wants "+m.wants)
 	default:
-		s += " " + m.revision
+		list = append(list, m.revision)
 	}
 	for _, more := range [][2]string{{"claim", m.claim}, {"role", m.role}, {"blocker", m.blocker}} {
 		if more[1] != "" {
-			s += " " + more[0] + "=" + more[1]
+			list = append(list, more[0]+"="+more[1])
 		}
 	}
 	if m.occupancy != "Idle" {
-		s += " " + m.occupancy
+		list = append(list, m.occupancy)
 	}
-	return s
+	return strings.Join(list, " ")
 }
 
 // Time is a time since the start. In JSON it is text such as "1m30s".

@@ -144,7 +144,7 @@ func (p *parser) change(n *yaml.Node) *change {
 				c.revisions[rollout.Revision(f.name)] = p.breed(f.value, "world.revisions."+f.name)
 			}
 		},
-		"handover": func(v *yaml.Node) { p.need("world.handover") },
+		"handover": func(*yaml.Node) { p.need("world.handover") },
 	})
 	if c.bootTimeout != nil && *c.bootTimeout == 0 {
 		p.fail(n, "world.bootTimeout must be more than 0s")

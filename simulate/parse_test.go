@@ -29,7 +29,7 @@ func TestParse_Wrong(t *testing.T) {
 		"other name":          {"a file is found by its name", "name: other\npool: {}\n", `x.yaml:1: name "other" differs from the file's name`},
 		"no pool":             {"a story is about something", "name: x\n", "pool, pools or groups is missing"},
 		"pool and pools":      {"pool is short for pools", "name: x\npool: {}\npools: {a: {}}\n", "x.yaml:3: pool and pools exclude"},
-		"unknown field":       {"a typo is no wish", "name: x\npool: {}\nstrat: {}\n", `x.yaml:3: scenario: unknown field "strat"`},
+		"unknown field":       {"a typo is no wish", "name: x\npool: {}\nbegin: {}\n", `x.yaml:3: scenario: unknown field "begin"`},
 		"field twice":         {"which one is meant?", "name: x\npool: {}\npool: {}\n", `x.yaml:3: scenario: "pool" is given twice`},
 		"spec field":          {"the spec is the API's", "name: x\npool:\n  replica: 3\n", `x.yaml:3: unknown field "replica"`},
 		"deep spec field":     {"at any depth", "name: x\npool:\n  update:\n    maxUnavailabel: 3\n", `x.yaml:4: unknown field "update.maxUnavailabel"`},
@@ -91,8 +91,15 @@ func TestParse_Wrong(t *testing.T) {
 func TestParse_AllErrors(t *testing.T) {
 	_, err := Parse("x.yaml", []byte("name: x\nexpect: {always: [\"fre\"]}\npool: {replica: 1}\nrun: 1\n"))
 	var lines []int
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		lines = append(lines, e.(*Error).Line)
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		t.Fatalf("%v is one error, want three", err)
+	}
+	for _, e := range joined.Unwrap() {
+		var wrong *Error
+		if errors.As(e, &wrong) {
+			lines = append(lines, wrong.Line)
+		}
 	}
 	if diff := cmp.Diff([]int{2, 3, 4}, lines); diff != "" {
 		t.Errorf("all errors, by line: %s", diff)

@@ -92,7 +92,7 @@ func (p *pool) place(m *memberSetup) {
 			s.Phase = rollout.Terminating
 			b.end()
 		}
-		p.w.judge.rolls(p, s)
+		p.w.judge.rolls(s)
 	}
 	if b.breed.outcome == crashes && b.ready() {
 		b.serveUntilCrash()

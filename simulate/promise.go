@@ -27,7 +27,7 @@ type promises struct {
 }
 
 // rolls notes that a slot is taken out of service for drift.
-func (j *judge) rolls(p *pool, s *slot) {
+func (j *judge) rolls(s *slot) {
 	if j.promises.rolling == nil {
 		j.promises.rolling = map[string]int64{}
 	}
@@ -118,7 +118,7 @@ func (j *judge) bound(p *pool, c *claim) {
 }
 
 // born checks that a body fits. It is counted already.
-func (j *judge) born(p *pool, b *body) {
+func (j *judge) born(b *body) {
 	if r := j.w.unreadable(); r != "" {
 		j.promise("body %s is born while it is %s", b.name(), r)
 	}
@@ -143,7 +143,7 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	if a.Disruption.Cause != rollout.Drift || !old.inService() {
 		return
 	}
-	j.rolls(p, old)
+	j.rolls(old)
 	if n := j.rollingIn(p); n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
 		j.promise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
 	}
@@ -223,7 +223,7 @@ type sums struct{ up, free, slots int }
 // count adds up the slots; the one that is taken is no longer in service.
 func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 	for _, s := range list {
-		if !s.Deleting && !(s.disrupted() && s.Disruption.Remove) {
+		if leaves := s.Deleting || s.disrupted() && s.Disruption.Remove; !leaves {
 			n.slots++
 		}
 		if s.Index == taken || !serves(s) {

@@ -69,16 +69,21 @@ const (
 // Load reads the scenario in the file. What is wrong with it comes as one or
 // more errors of type [Error], joined.
 func Load(path string) (*Scenario, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &Error{File: path, Text: reading(err)}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	data, err := read(path)
 	if err != nil {
 		return nil, &Error{File: path, Text: reading(err)}
 	}
 	return Parse(path, data)
+}
+
+// read reads a file, but no more of it than Parse allows, and a byte.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	return data, errors.Join(err, f.Close())
 }
 
 // reading is what went wrong, without the path, which Error names.

@@ -187,16 +187,16 @@ func (p *parser) inRange(n *yaml.Node, path string, v int64) {
 // They are not played yet.
 func (p *parser) groups(n *yaml.Node) (names []string) {
 	p.need("groups")
-	any := func(*yaml.Node) {}
+	taken := func(*yaml.Node) {}
 	for _, f := range p.mapping(n, "groups") {
 		names = append(names, f.name)
 		p.fields(f.value, "groups."+f.name, map[string]func(*yaml.Node){
-			"selector": any,
+			"selector": taken,
 			"mode":     func(v *yaml.Node) { p.oneOf(v, "mode", "Hold", "Permit") },
 			"update": func(v *yaml.Node) {
 				p.fields(v, fmt.Sprintf("groups.%s.update", f.name), map[string]func(*yaml.Node){
-					"paused": any, "maxInFlight": any, "minReadySeconds": any, "windows": any,
-					"progressDeadline": any, "failureLimit": any, "roles": any, "handover": any,
+					"paused": taken, "maxInFlight": taken, "minReadySeconds": taken, "windows": taken,
+					"progressDeadline": taken, "failureLimit": taken, "roles": taken, "handover": taken,
 				})
 			},
 		})
@@ -207,10 +207,10 @@ func (p *parser) groups(n *yaml.Node) (names []string) {
 // budgets reads budgets as far as the format goes. They are not played yet.
 func (p *parser) budgets(n *yaml.Node) {
 	p.need("budgets")
-	any := func(*yaml.Node) {}
+	taken := func(*yaml.Node) {}
 	for _, f := range p.mapping(n, "budgets") {
 		p.fields(f.value, "budgets."+f.name, map[string]func(*yaml.Node){
-			"namespaceSelector": any, "selector": any, "maxRolling": any, "windows": any,
+			"namespaceSelector": taken, "selector": taken, "maxRolling": taken, "windows": taken,
 			"per": func(v *yaml.Node) { p.oneOf(v, "per", "Namespace", "Budget") },
 		})
 	}

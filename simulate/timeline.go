@@ -62,7 +62,7 @@ func (p *parser) entry(n *yaml.Node, s *Scenario) (entry, bool) {
 	e := entry{line: n.Line, repeat: 1}
 	p.moment(l, s, &e)
 	p.subject(l, s, &e)
-	e.edit = p.edit(l, s)
+	e.edit = p.edit(l)
 	for _, f := range keys {
 		if !l.used[f.name] {
 			p.fail(f.key, "timeline entry: field %q does not belong here", f.name)
@@ -108,7 +108,7 @@ func needsPool(l *line) bool {
 }
 
 // edit reads what happens.
-func (p *parser) edit(l *line, s *Scenario) edit {
+func (p *parser) edit(l *line) edit {
 	if l.has("member") && !l.has("claim") {
 		return p.memberEdit(l)
 	}
