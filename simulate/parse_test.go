@@ -96,8 +96,7 @@ func TestParse_AllErrors(t *testing.T) {
 		t.Fatalf("%v is one error, want three", err)
 	}
 	for _, e := range joined.Unwrap() {
-		var wrong *Error
-		if errors.As(e, &wrong) {
+		if wrong, ok := errors.AsType[*Error](e); ok {
 			lines = append(lines, wrong.Line)
 		}
 	}

@@ -231,3 +231,66 @@ func TestPlay_Reports(t *testing.T) {
 		t.Errorf("results are in the order of the seeds")
 	}
 }
+
+func TestStories(t *testing.T) {
+	cases := map[string]struct{ reason, rest string }{
+		"ttl": {"a claim ends when its time is over, and its member is replaced", `pool: {replicas: 1}
+timeline: [{at: 10s, claim: c, ttl: 1m}]
+expect:
+  at:
+    1m9s: ["claims.c.phase == 'Bound' && claims.c.member == 0"]
+    1m10s: ["claims.c.phase == 'Expired' && claimed == 0 && free == 0"]
+  finally: ["free == 1"]
+  creates: 1
+`},
+		"max ttl": {"the pool's limit holds for claims that name none, after a restart too", `pool: {replicas: 1, claims: {maxTTL: 1m, onRelease: Reuse}}
+timeline: [{at: 10s, claim: c}, {at: 20s, crash: {for: 5s}}]
+expect:
+  at: {1m9s: ["claimed == 1"], 1m10s: ["claimed == 0 && free == 1"]}
+  creates: 0
+`},
+		"this member": {"a claim may ask for one member only, and waits for it", `pool: {replicas: 2, claims: {onRelease: Reuse}}
+timeline: [{at: 1s, claim: a, member: 1}, {at: 2s, claim: b, member: 1}, {at: 9s, release: a}]
+expect:
+  at: {8s: ["claims.a.member == 1 && claims.b.phase == 'Pending' && claims.b.member == -1"]}
+  finally: ["claims.b.member == 1 && claims.a.phase == 'Released'"]
+`},
+		"pool deleted": {"what is claimed stays until it is released", `pool: {replicas: 2}
+start: {members: [{state: Claimed, claim: c}, {}]}
+timeline: [{at: 1s, delete: pool}, {at: 1m, release: c}]
+expect:
+  at: {50s: ["members == 1 && claimed == 1"]}
+  finally: ["members == 0 && bodies == 0"]
+`},
+		"slot deleted": {"the pool makes it anew", `pool: {replicas: 1}
+timeline: [{at: 1s, member: 0, delete: slot}]
+expect:
+  finally: ["members == 1 && free == 1"]
+  creates: 1
+  deletes: 1
+`},
+		"refused": {"births that are refused are tried again", `pool: {replicas: 1}
+timeline:
+  - {at: 1s, member: 0, refuse: {for: 1m}}
+  - {at: 2s, member: 0, delete: body}
+expect:
+  at: {30s: ["m[0].phase == 'Failed' && bodies == 0"]}
+  finally: ["free == 1"]
+  creates: 1
+`},
+		"missing": {"what does not exist has empty values", `pool: {replicas: 1}
+expect:
+  finally: ["m[7].phase == '' && claims.nobody.phase == '' && blockers.Busy == 0 && conditions.SourcesResolved.status == ''", "m.exists(i, m[i].phase == 'Available') && size(m) == 1"]
+`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for seed := range int64(3) {
+				r := play(t, seed+1, "name: story\n"+c.rest)
+				for i := range r.Failures {
+					t.Errorf("%s: seed %d: %s\n%s", c.reason, r.Seed, r.Failures[i].short(), r.Failures[i].State)
+				}
+			}
+		})
+	}
+}
