@@ -43,6 +43,7 @@ func TestPolicies(t *testing.T) {
 		"pawl-claim-holder":   {"holders are stamped everywhere", true, true, true},
 		"pawl-account-right":  {"accounts lend no rights anywhere", true, true, true},
 		"pawl-revision-guard": {"revisions are Pawl's everywhere", true, true, true},
+		"pawl-manifests":      {"manifests are checked everywhere", true, true, true},
 		"pawl-kinds-off":      {"a cluster runs objects only", true, false, false},
 		"pawl-process-right":  {"pawld runs processes for who may", false, true, true},
 		"pawl-sim-off":        {"pawld simulates on request", false, true, false},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,9 @@ var terminal io.Writer = os.Stderr
 type logFile struct {
 	path  string
 	flush func()
+	// cause is why pawld is stopping already, if that is an error: what then
+	// ends the process in the course of it is not.
+	cause atomic.Pointer[error]
 }
 
 // openLog sends the process's standard error and structured logs to path,
@@ -53,6 +57,9 @@ func openLog(path string) (*logFile, error) {
 // die ends the process where no error can be returned.
 func (l *logFile) die(err error) {
 	l.flush()
+	if cause := l.cause.Load(); cause != nil {
+		err = *cause
+	}
 	cure := "see the end of " + l.path
 	if errors.Is(err, unix.ENOSPC) {
 		cure = "free some space in " + filepath.Dir(l.path) + " and start pawld again; what it has acknowledged is there"

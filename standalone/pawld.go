@@ -102,6 +102,9 @@ func (p *Pawld) serve(ctx context.Context, s start) error {
 	if cause := context.Cause(alive); cause != nil {
 		err = cause // what comes after it is only its consequence
 	}
+	if err != nil {
+		s.log.cause.Store(&err)
+	}
 	return errors.Join(err, running.Stop())
 }
 
@@ -124,14 +127,13 @@ func (p *Pawld) startControlPlane(ctx context.Context, running *parts.Group, s s
 	running.Start(ctx, "API server", run)
 
 	admin := adminConfig("https://"+s.listener.Addr().String(), certs)
-	// The API server's own preparations go on while Pawl's are made.
-	if err := waitFor(ctx, admin, "/livez/ping"); err != nil {
-		return nil, nil, err
+	// The API server's own preparations go on while Pawl's are made, and
+	// whatever comes of these, it is not stopped before it is ready.
+	err = waitFor(ctx, admin, "/livez/ping")
+	if err == nil {
+		err = install(ctx, admin, p.Sim)
 	}
-	if err := install(ctx, admin, p.Sim); err != nil {
-		return nil, nil, err
-	}
-	return admin, certs, waitFor(ctx, admin, "/readyz")
+	return admin, certs, errors.Join(err, waitFor(ctx, admin, "/readyz"))
 }
 
 // startControllers starts what works on the API, and says that pawld serves.

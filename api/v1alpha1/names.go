@@ -27,6 +27,9 @@ const (
 	FinalizerBody = "pawl.dev/body"
 	// FinalizerMembers on a Pool: its Members have to go first.
 	FinalizerMembers = "pawl.dev/members"
+	// FinalizerRevision on a ControllerRevision: the Pool and its Members may
+	// still need it.
+	FinalizerRevision = "pawl.dev/revision"
 	// FinalizerBinding on a Claim: the Member it binds has to be released first.
 	FinalizerBinding = "pawl.dev/binding"
 )

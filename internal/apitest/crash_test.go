@@ -87,7 +87,7 @@ func TestCrash(t *testing.T) {
 	}
 	a := api{t, client}
 	diaries := make([]diary, writers)
-	name := func(i int) string { return fmt.Sprintf("m-%d", i) }
+	name := func(i int) string { return fmt.Sprintf("p-%d", i) }
 	for i := range diaries {
 		diaries[i].claims = map[string]types.UID{}
 		a.create(members, "default", fmt.Sprintf(`{apiVersion: pawl.dev/v1alpha1, kind: Member, metadata: {name: %s}, spec: {pool: p, index: %d}}`, name(i), i))

@@ -5,6 +5,7 @@ package apitest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,8 +113,9 @@ func TestMember_Rules(t *testing.T) {
 // member makes a member and brings it into a state.
 func (a api) member(namespace string, before []write) string {
 	a.t.Helper()
-	name := unique("m")
-	a.create(members, namespace, fmt.Sprintf(`{apiVersion: pawl.dev/v1alpha1, kind: Member, metadata: {name: %s}, spec: {pool: p, index: 0}}`, name))
+	pool := unique("m")
+	name := pool + "-0"
+	a.create(members, namespace, fmt.Sprintf(`{apiVersion: pawl.dev/v1alpha1, kind: Member, metadata: {name: %s}, spec: {pool: %s, index: 0}}`, name, pool))
 	a.apply(members, namespace, name, before)
 	return name
 }
@@ -127,6 +129,8 @@ func TestMember_Create(t *testing.T) {
 		"plain":          {"a slot needs a pool and an index", `{pool: p, index: 0}`, ""},
 		"disrupted":      {"a slot may be made only to be removed", `{pool: p, index: 0, disruption: {reason: ScaleDown, action: Remove, incarnation: 0}}`, ""},
 		"claimed":        {"no member is born claimed", `{pool: p, index: 0, claim: {name: a, uid: "1"}}`, "a member is created unclaimed"},
+		"to come":        {"no incarnation has been yet", `{pool: p, index: 0, disruption: {reason: Requested, action: Replace, incarnation: 7}}`, "a disruption is of an incarnation that there is"},
+		"other name":     {"a slot is found by its name", `{pool: p, index: 1}`, "metadata.name must be the pool's name, a dash and the index"},
 		"no pool":        {"a member belongs to a pool", `{index: 0}`, "spec.pool: Required value"},
 		"no index":       {"a member has a place", `{pool: p}`, "spec.index: Required value"},
 		"negative index": {"places start at 0", `{pool: p, index: -1}`, "spec.index"},
@@ -136,7 +140,9 @@ func TestMember_Create(t *testing.T) {
 	ns := admin(t).namespace()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := admin(t).tryCreate(members, ns, fmt.Sprintf(`{apiVersion: pawl.dev/v1alpha1, kind: Member, metadata: {name: %s}, spec: %s}`, unique("m"), c.spec))
+			pool := unique("m")
+			spec := strings.ReplaceAll(c.spec, "pool: p", "pool: "+pool)
+			_, err := admin(t).tryCreate(members, ns, fmt.Sprintf(`{apiVersion: pawl.dev/v1alpha1, kind: Member, metadata: {name: %s-0}, spec: %s}`, pool, spec))
 			expect(t, c.reason, err, c.want)
 		})
 	}

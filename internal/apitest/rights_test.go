@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/pawl-dev/pawl/config"
 	"github.com/pawl-dev/pawl/internal/operator"
@@ -74,7 +76,7 @@ func (a api) runOperator(c *rest.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- operator.Run(ctx, c, operator.Options{
+		done <- operator.Run(klog.NewContext(ctx, logr.Discard()), c, operator.Options{
 			Sim: true, MetricsAddr: "0", HealthAddr: "0", LeaderElection: true, LeaderElectionNamespace: "pawl-system",
 		})
 	}()

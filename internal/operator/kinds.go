@@ -39,7 +39,8 @@ func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify
 		closers = append(closers, func() error { k.Close(); return nil })
 		kinds.Process = k
 	}
-	if o.Sim {
+	kinds.NoSim = !o.Sim
+	if o.Sim || o.SimFile != "" {
 		w, err := sim.New(sim.Options{File: o.SimFile}, notify)
 		if err != nil {
 			return kinds, closeAll, err
@@ -54,6 +55,9 @@ func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify
 // are, before anything is touched. It asks for the first member; what holds
 // for another one only, harms that one only.
 func validate(kinds member.Kinds, p *v1alpha1.Pool) error {
+	if err := kinds.Bears(&p.Spec.Template); err != nil {
+		return err
+	}
 	k, err := kinds.Of(&p.Spec.Template)
 	if err != nil {
 		return err

@@ -51,13 +51,29 @@ type Reconciler struct {
 	writes fresh.Writes
 }
 
-// Kinds are the kinds of bodies that are switched on; nil where one is not.
+// Kinds are the kinds of bodies that there are; nil where one is not.
 type Kinds struct {
 	Objects, Process, Sim body.Kind
+	// NoSim: no body of kind sim is born any more; those that are there live on
+	// and end.
+	NoSim bool
 }
 
-// Of is the kind that a template asks for. An error says that it is not
-// switched on.
+// Bears tells whether bodies of the template may be born.
+func (k Kinds) Bears(t *v1alpha1.Template) error {
+	if _, err := k.Of(t); err != nil {
+		return err
+	}
+	if t.Sim != nil && k.NoSim {
+		return errOff
+	}
+	return nil
+}
+
+var errOff = fmt.Errorf("%w: template: this kind of body is not switched on here; only pawld runs process and, with --sim, sim", body.ErrRefused)
+
+// Of is the kind that a template asks for. An error says that there is none
+// here.
 func (k Kinds) Of(t *v1alpha1.Template) (body.Kind, error) {
 	switch {
 	case t.Objects != nil && k.Objects != nil:
@@ -67,7 +83,7 @@ func (k Kinds) Of(t *v1alpha1.Template) (body.Kind, error) {
 	case t.Sim != nil && k.Sim != nil:
 		return k.Sim, nil
 	}
-	return nil, fmt.Errorf("%w: this kind of template is not switched on here; only pawld runs process and sim", body.ErrRefused)
+	return nil, errOff
 }
 
 // SetupWithManager has the controller woken by members, by the end of the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,8 +50,16 @@ const quiet = 3 * time.Second
 const maxSteps = 12
 
 // run takes steps until nothing changes, and returns when time alone brings
-// the next one.
+// the next one. Whatever keeps it from that is said in the member's message.
 func (s *step) run(ctx context.Context) (time.Time, error) {
+	wake, err := s.steps(ctx)
+	if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		return wake, s.say(ctx, err)
+	}
+	return wake, err
+}
+
+func (s *step) steps(ctx context.Context) (time.Time, error) {
 	if err := s.prepare(ctx); err != nil {
 		return time.Time{}, err
 	}
@@ -58,10 +67,16 @@ func (s *step) run(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if err := s.observe(ctx); err != nil {
-		if s.member.Status.BodyUID != "" {
-			return time.Time{}, s.say(ctx, err)
+		switch gone, goneErr := s.swept(ctx, err); {
+		case goneErr != nil:
+			return time.Time{}, goneErr
+		case gone:
+			return time.Time{}, s.letGo(ctx)
+		case s.member.Status.BodyUID != "":
+			return time.Time{}, err
 		}
-		// No body is recorded: should there be one after all, its birth tells.
+		// No body is recorded: should there be one after all, its birth tells,
+		// and so does the end of the slot.
 		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
 	}
 	var wake time.Time
@@ -71,12 +86,20 @@ func (s *step) run(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		wake = earliest(t.Wake, s.recheck(), s.speaks, snapshot.HoldEnds(s.member))
+		wake = earliest(t.Wake, s.recheck(), s.speaks, s.holdEnds())
 		if !again {
 			return wake, nil
 		}
 	}
 	return wake, fmt.Errorf("more than %d steps at once: phase %s", maxSteps, s.member.Status.Phase)
+}
+
+// holdEnds is when the member's hold ends; zero if that is past, or never.
+func (s *step) holdEnds() time.Time {
+	if end := snapshot.HoldEnds(s.member); end.After(s.now) {
+		return end
+	}
+	return time.Time{}
 }
 
 // endHold removes a hold that has ended by itself: the admission policy that
@@ -86,11 +109,7 @@ func (s *step) endHold(ctx context.Context) error {
 		return nil
 	}
 	delete(s.member.Annotations, v1alpha1.AnnotationHold)
-	if err := s.r.Client.Update(ctx, s.member); err != nil {
-		return fmt.Errorf("end hold: %w", err)
-	}
-	s.r.writes.Wrote(client.ObjectKeyFromObject(s.member), s.member.Name, s.member.ResourceVersion)
-	return nil
+	return s.update(ctx)
 }
 
 func (s *step) recheck() time.Time {
@@ -102,16 +121,15 @@ func (s *step) recheck() time.Time {
 
 // prepare reads the pool and the template of the body that is there.
 func (s *step) prepare(ctx context.Context) error {
-	var p v1alpha1.Pool
-	key := types.NamespacedName{Namespace: s.member.Namespace, Name: s.member.Spec.Pool}
-	if err := s.r.Client.Get(ctx, key, &p); err != nil {
-		return fmt.Errorf("get Pool %s: %w", key.Name, err)
+	p, err := s.readPool(ctx)
+	if err != nil {
+		return err
 	}
 	policy, err := snapshot.Policy(&p.Spec)
 	if err != nil {
 		return err
 	}
-	s.pool, s.lifecycle = &p, snapshot.Lifecycle(&p.Spec, policy)
+	s.pool, s.lifecycle = p, snapshot.Lifecycle(&p.Spec, policy)
 	s.target = rollout.Revision(p.Status.TargetRevision)
 	id := s.member.Status.Revision
 	if id == "" {
@@ -122,6 +140,22 @@ func (s *step) prepare(ctx context.Context) error {
 	}
 	s.kind, err = s.r.Kinds.Of(s.template)
 	return err
+}
+
+// readPool reads the member's pool. A member that is deleted needs none to come
+// to its end.
+func (s *step) readPool(ctx context.Context) (*v1alpha1.Pool, error) {
+	p := &v1alpha1.Pool{}
+	key := types.NamespacedName{Namespace: s.member.Namespace, Name: s.member.Spec.Pool}
+	err := s.r.Client.Get(ctx, key, p)
+	switch {
+	case apierrors.IsNotFound(err) && !s.member.DeletionTimestamp.IsZero():
+		p.Namespace, p.Name = key.Namespace, key.Name
+		return p, nil
+	case err != nil:
+		return nil, fmt.Errorf("get Pool %s: %w", key.Name, err)
+	}
+	return p, nil
 }
 
 // revision reads the template of a revision, with what is not part of it as
@@ -219,21 +253,21 @@ func (s *step) take(ctx context.Context, t *rollout.Transition) (bool, error) {
 
 // create makes the next body and records what came of it.
 func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) {
+	if controllerutil.AddFinalizer(s.member, v1alpha1.FinalizerBody) {
+		// Without it the slot could go, and leave its body behind.
+		return true, s.update(ctx)
+	}
 	m := t.Member
 	template, err := s.revision(ctx, string(m.Wants))
 	if err != nil {
 		return false, err
 	}
-	kind, err := s.r.Kinds.Of(template)
 	slot := s.slot()
 	slot.Incarnation, slot.Revision = m.NextIncarnation(), string(m.Wants)
-	var made body.Observation
-	if err == nil {
-		made, err = kind.Create(ctx, slot, template)
-	}
+	made, err := s.bear(ctx, slot, template)
 	switch {
 	case err == nil:
-		s.kind, s.template, s.seen = kind, template, made
+		s.template, s.seen = template, made
 		s.member.Status.Incarnation = slot.Incarnation // so that the body counts as its own
 		return s.record(ctx, new(m.Born(s.now)))
 	case errors.Is(err, body.ErrRefused):
@@ -246,33 +280,85 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 		t.Wake = at(s.member.Status.NextAttemptAt)
 		return false, err
 	case errors.Is(err, body.ErrOccupied):
-		return false, s.makeRoom(ctx, err)
+		return false, s.makeRoom(ctx, slot, template, err)
 	default:
 		return false, fmt.Errorf("create body: %w", err)
 	}
 }
 
-// say records, once it has gone on for a while, why nothing can be told of the
-// body, and returns that error. Nothing else changes.
+// bear creates a body, and takes one of another revision for what it is: in
+// the way.
+func (s *step) bear(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
+	if err := s.r.Kinds.Bears(template); err != nil {
+		return body.Observation{}, err
+	}
+	kind, err := s.r.Kinds.Of(template)
+	if err != nil {
+		return body.Observation{}, err
+	}
+	made, err := kind.Create(ctx, slot, template)
+	if err == nil && made.Revision != "" && made.Revision != slot.Revision {
+		return made, fmt.Errorf("%w: by a body of revision %s", body.ErrOccupied, made.Revision)
+	}
+	if err == nil {
+		s.kind = kind
+	}
+	return made, err
+}
+
+// makeRoom ends what was made for this very slot and is not what is to be
+// born: of an earlier incarnation, or of a grant that was withdrawn before the
+// birth was recorded. Anything else that has the name is left alone.
+func (s *step) makeRoom(ctx context.Context, next body.Slot, template *v1alpha1.Template, occupied error) error {
+	ended, err := s.endAll(ctx, []remains{{s.slot(), s.template}, {next, template}})
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return occupied
+	}
+	return nil // its end is noticed
+}
+
+// remains are where a body of the slot may be.
+type remains struct {
+	slot     body.Slot
+	template *v1alpha1.Template
+}
+
+// endAll tells every body to go that is found, and whether there was one. What
+// cannot be looked at is an error.
+func (s *step) endAll(ctx context.Context, places []remains) (bool, error) {
+	found := false
+	for _, p := range places {
+		kind, err := s.r.Kinds.Of(p.template)
+		if err != nil {
+			return found, err
+		}
+		seen, err := kind.Observe(ctx, p.slot, p.template)
+		if err != nil {
+			return found, fmt.Errorf("look for a body: %w", err)
+		}
+		if seen.State == body.Absent || seen.UID == "" {
+			continue
+		}
+		found = true
+		if err := kind.Delete(ctx, p.slot, seen.UID); err != nil {
+			return found, fmt.Errorf("delete body: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// say records, once it has gone on for a while, what keeps the slot from its
+// next step, and returns that error. Nothing else changes.
 func (s *step) say(ctx context.Context, why error) error {
 	s.seen = body.Observation{Message: why.Error()}
 	now := snapshot.Member(s.member, s.now)
 	if _, err := s.record(ctx, &now); err != nil {
-		return err
+		return errors.Join(why, err)
 	}
 	return why
-}
-
-// makeRoom ends what an earlier incarnation of this very slot left behind.
-// Anything else that has the name is left alone.
-func (s *step) makeRoom(ctx context.Context, occupied error) error {
-	if s.seen.State == body.Absent || s.seen.UID == "" {
-		return s.say(ctx, occupied)
-	}
-	if err := s.kind.Delete(ctx, s.slot(), s.seen.UID); err != nil {
-		return fmt.Errorf("delete earlier body: %w", err)
-	}
-	return nil
 }
 
 // drain begins or continues what comes before the end.
@@ -301,25 +387,65 @@ func (s *step) delete(ctx context.Context) (bool, error) {
 	return s.seen.State == body.Absent, nil
 }
 
-// drop lets the slot go, whose body is gone.
+// drop lets the slot go, whose body is gone: after a look at where one may be
+// that was made and never recorded.
 func (s *step) drop(ctx context.Context) error {
+	places := []remains{{s.slot(), s.template}}
+	now := snapshot.Member(s.member, s.now)
+	if now.Wants != "" {
+		template, err := s.revision(ctx, string(now.Wants))
+		if err != nil {
+			return err
+		}
+		next := s.slot()
+		next.Incarnation, next.Revision = now.NextIncarnation(), string(now.Wants)
+		places = append(places, remains{next, template})
+	}
+	if found, err := s.endAll(ctx, places); err != nil || found {
+		return err
+	}
 	if f, ok := s.kind.(body.Forgetter); ok {
 		if err := f.Forget(ctx, s.slot()); err != nil {
 			return fmt.Errorf("forget slot: %w", err)
 		}
 	}
+	return s.letGo(ctx)
+}
+
+// swept tells whether the member is deleted together with its namespace, whose
+// end has taken the account's rights away, so that nothing can be told: what
+// the namespace held goes with it.
+func (s *step) swept(ctx context.Context, err error) (bool, error) {
+	if s.member.DeletionTimestamp.IsZero() || s.template.Objects == nil || !apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	var ns corev1.Namespace
+	if err := s.r.Reader.Get(ctx, client.ObjectKey{Name: s.member.Namespace}, &ns); err != nil {
+		return false, fmt.Errorf("get Namespace %s: %w", s.member.Namespace, err)
+	}
+	return !ns.DeletionTimestamp.IsZero(), nil
+}
+
+// letGo removes the slot itself.
+func (s *step) letGo(ctx context.Context) error {
 	m := s.member
 	if m.DeletionTimestamp.IsZero() {
 		err := s.r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion})
-		if err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		return nil // the watch brings it back, being deleted
+		return client.IgnoreNotFound(err) // the watch brings it back, being deleted
 	}
 	if !controllerutil.RemoveFinalizer(m, v1alpha1.FinalizerBody) {
 		return nil
 	}
 	return client.IgnoreNotFound(s.r.Client.Update(ctx, m))
+}
+
+// update stores what is not status.
+func (s *step) update(ctx context.Context) error {
+	if err := s.r.Client.Update(ctx, s.member); err != nil {
+		return err //nolint:wrapcheck // a conflict stays one
+	}
+	s.r.writes.Wrote(client.ObjectKeyFromObject(s.member), s.member.Name, s.member.ResourceVersion)
+	return nil
 }
 
 // record stores the member if it differs from what is stored.
