@@ -1,5 +1,9 @@
 // Package claim is the controller of Claims: it gives each a free member, and
 // takes it back at its end.
+//
+// What a claim holds stands in the member: spec.claim. What the claim's status
+// says comes after it when a member is given, and before it when one is taken
+// back, so that a crash between the two writes is mended by the next pass.
 package claim
 
 import (
@@ -8,10 +12,10 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,12 +30,20 @@ import (
 const (
 	// FieldPool is by the name of their pool.
 	FieldPool = "spec.pool"
+	// FieldClaimName is the index of Members by the name of who holds them. It
+	// is the cache's only.
+	FieldClaimName = "spec.claim.name"
 	// FieldClaimUID is the selectable field of Members by who holds them.
 	FieldClaimUID = "spec.claim.uid"
 )
 
-// conflictRetry is how long a lost race waits.
-const conflictRetry = 50 * time.Millisecond
+const (
+	// conflictRetry is how long a lost race waits.
+	conflictRetry = 50 * time.Millisecond
+	// firstRetry and lastRetry bound how long a pass that failed waits.
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = time.Minute
+)
 
 var errStale = errors.New("the cache is late")
 
@@ -47,19 +59,32 @@ type Reconciler struct {
 }
 
 // SetupWithManager has the controller woken by claims, by members that come
-// free or lose their claim, and by pools that appear or go.
+// free, are claimed or lose their claim, and by pools that appear or go.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Member{}, FieldClaimName, claimName); err != nil {
+		return fmt.Errorf("index by claim: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&v1alpha1.Claim{}).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
 		Complete(r)
 }
 
+func claimName(o client.Object) []string {
+	if m, ok := o.(*v1alpha1.Member); ok && m.Spec.Claim != nil {
+		return []string{m.Spec.Claim.Name}
+	}
+	return nil
+}
+
 // concerned are the claims to which a change of a member matters: the one that
-// holds it, and, if it is free, those that wait.
+// holds it, whether or not it exists, and, if it is free, those that wait.
 func (r *Reconciler) concerned(ctx context.Context, o client.Object) []reconcile.Request {
 	m, ok := o.(*v1alpha1.Member)
 	if !ok {
@@ -105,22 +130,43 @@ func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want fu
 	return requests
 }
 
-// Reconcile brings one claim to where it should be.
+// Reconcile brings one claim to where it should be, and lets the members go
+// that carry its name for a claim that is no more.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var c v1alpha1.Claim
-	if err := r.Client.Get(ctx, req.NamespacedName, &c); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	var wait time.Duration
+	err := r.Client.Get(ctx, req.NamespacedName, &c)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("get Claim %s: %w", req.Name, err)
+	default:
+		if wait, err = r.reconcile(ctx, &c); notFound(err, req.Name) {
+			err = nil // its deletion brings the next pass
+		}
 	}
-	wait, err := r.reconcile(ctx, &c)
+	if swept := r.sweep(ctx, req.NamespacedName, c.UID); err == nil {
+		err = swept
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("claim %s: %w", c.Name, err)
+		return reconcile.Result{}, fmt.Errorf("claim %s: %w", req.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// notFound tells that it is the claim itself that was not found, and not its
+// pool or a member.
+func notFound(err error, claim string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d != nil && d.Group == v1alpha1.GroupVersion.Group && d.Kind == "claims" && d.Name == claim
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
@@ -128,22 +174,27 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 	case !c.DeletionTimestamp.IsZero():
 		return 0, r.release(ctx, c)
 	case ended(c):
-		return 0, nil
+		return 0, r.clear(ctx, c)
 	}
 	if controllerutil.AddFinalizer(c, v1alpha1.FinalizerBinding) {
 		if err := r.Client.Update(ctx, c); err != nil {
 			return 0, fmt.Errorf("add finalizer: %w", err)
 		}
 	}
-	held, err := r.held(ctx, c)
+	held, spare, err := r.held(ctx, c)
 	if err != nil {
 		return 0, err
+	}
+	for _, m := range spare {
+		if err := r.letGo(ctx, c, m); err != nil {
+			return 0, err
+		}
 	}
 	switch {
 	case held != nil:
 		return r.keep(ctx, c, held)
-	case c.Status.Phase == v1alpha1.ClaimBound:
-		return 0, r.end(ctx, c, v1alpha1.ClaimFailed, "BodyGone", fmt.Sprintf("the body of member %s is gone; make another claim", c.Status.Member))
+	case given(c):
+		return 0, r.lose(ctx, c)
 	}
 	if err := r.confirm(ctx, c); err != nil {
 		return 0, err
@@ -164,46 +215,15 @@ func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 	return nil
 }
 
+// given tells that the claim got a member once. It never gets another.
+func given(c *v1alpha1.Claim) bool {
+	return c.Status.Phase == v1alpha1.ClaimBound || c.Status.Member != ""
+}
+
 func ended(c *v1alpha1.Claim) bool {
 	switch c.Status.Phase {
 	case v1alpha1.ClaimReleased, v1alpha1.ClaimExpired, v1alpha1.ClaimFailed:
 		return true
 	}
 	return false
-}
-
-// held is the member that carries the claim, by a consistent read; nil if none
-// does. So a claim never gets a second member, whatever was forgotten.
-func (r *Reconciler) held(ctx context.Context, c *v1alpha1.Claim) (*v1alpha1.Member, error) {
-	var list v1alpha1.MemberList
-	err := r.Reader.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingFields{FieldClaimUID: string(c.UID)})
-	if err != nil {
-		return nil, fmt.Errorf("look for the member that it holds: %w", err)
-	}
-	if len(list.Items) == 0 {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	return &list.Items[0], nil
-}
-
-// release lets the member go and then the claim.
-func (r *Reconciler) release(ctx context.Context, c *v1alpha1.Claim) error {
-	if !controllerutil.ContainsFinalizer(c, v1alpha1.FinalizerBinding) {
-		return nil
-	}
-	held, err := r.held(ctx, c)
-	if err != nil {
-		return err
-	}
-	if held != nil {
-		if err := r.letGo(ctx, c, held); err != nil {
-			return err
-		}
-		r.Events.Eventf(c, held, corev1.EventTypeNormal, "Released", "Release", "member %s is released", held.Name)
-	}
-	controllerutil.RemoveFinalizer(c, v1alpha1.FinalizerBinding)
-	if err := r.Client.Update(ctx, c); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	return nil
 }

@@ -1,0 +1,165 @@
+package claim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// held is the member that the claim holds, nil if there is none, and whatever
+// else carries it, by a consistent read. So a claim never gets a second
+// member, whatever was forgotten.
+func (r *Reconciler) held(ctx context.Context, c *v1alpha1.Claim) (held *v1alpha1.Member, spare []*v1alpha1.Member, err error) {
+	var list v1alpha1.MemberList
+	err = r.Reader.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingFields{FieldClaimUID: string(c.UID)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for the member that it holds: %w", err)
+	}
+	held, spare = choose(c, list.Items)
+	return held, spare, nil
+}
+
+// choose tells, of members that carry the claim's UID, the one that it holds
+// from the others: the one that its status names, or, if it names none yet,
+// the first of its pool.
+func choose(c *v1alpha1.Claim, members []v1alpha1.Member) (held *v1alpha1.Member, spare []*v1alpha1.Member) {
+	slices.SortFunc(members, func(a, b v1alpha1.Member) int {
+		return cmp.Or(cmp.Compare(a.Spec.Index, b.Spec.Index), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range members {
+		m := &members[i]
+		fits := m.Spec.Pool == c.Spec.Pool && m.Spec.Claim.Name == c.Name && (c.Status.Member == "" || c.Status.Member == m.Name)
+		if held == nil && fits {
+			held = m
+		} else {
+			spare = append(spare, m)
+		}
+	}
+	return held, spare
+}
+
+// carriers are the members that name the claim and carry such a UID, as the
+// cache shows them.
+func (r *Reconciler) carriers(ctx context.Context, claim types.NamespacedName, want func(types.UID) bool) ([]*v1alpha1.Member, error) {
+	var list v1alpha1.MemberList
+	err := r.Client.List(ctx, &list, client.InNamespace(claim.Namespace), client.MatchingFields{FieldClaimName: claim.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the members that carry it: %w", err)
+	}
+	var members []*v1alpha1.Member
+	for i := range list.Items {
+		if m := &list.Items[i]; m.Spec.Claim != nil && want(m.Spec.Claim.UID) {
+			members = append(members, m.DeepCopy())
+		}
+	}
+	return members, nil
+}
+
+// sweep lets the members go whose claim is no more: its finalizer was taken
+// off, or it was restored under another UID. There is no claim with such a
+// UID now, and there never will be one again, so a late cache does no harm.
+//
+// The UID is that of the claim in the cache, empty for none: no member that
+// carries it is looked at.
+func (r *Reconciler) sweep(ctx context.Context, claim types.NamespacedName, uid types.UID) error {
+	strays, err := r.carriers(ctx, claim, func(carried types.UID) bool { return carried != uid || uid == "" })
+	if err != nil || len(strays) == 0 {
+		return err
+	}
+	var live v1alpha1.Claim
+	if err := r.Reader.Get(ctx, claim, &live); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read it again: %w", err)
+	}
+	for _, m := range strays {
+		if live.UID != "" && m.Spec.Claim.UID == live.UID {
+			continue
+		}
+		if err := r.drop(ctx, m); err != nil {
+			return err
+		}
+		r.Events.Eventf(m, nil, corev1.EventTypeWarning, "ClaimGone", "Release", "claim %s is gone and did not release the member", claim.Name)
+	}
+	return nil
+}
+
+// clear lets go what a claim that has ended still holds: its end is recorded
+// first.
+func (r *Reconciler) clear(ctx context.Context, c *v1alpha1.Claim) error {
+	members, err := r.carriers(ctx, client.ObjectKeyFromObject(c), func(carried types.UID) bool { return carried == c.UID })
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if err := r.letGo(ctx, c, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release lets the members go and then the claim.
+func (r *Reconciler) release(ctx context.Context, c *v1alpha1.Claim) error {
+	if !controllerutil.ContainsFinalizer(c, v1alpha1.FinalizerBinding) {
+		return r.clear(ctx, c) // it was taken off by somebody else, and another finalizer keeps the claim
+	}
+	held, spare, err := r.held(ctx, c)
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		spare = append(spare, held)
+	}
+	for _, m := range spare {
+		if err := r.letGo(ctx, c, m); err != nil {
+			return err
+		}
+	}
+	controllerutil.RemoveFinalizer(c, v1alpha1.FinalizerBinding)
+	if err := r.Client.Update(ctx, c); err != nil {
+		return fmt.Errorf("remove finalizer: %w", err)
+	}
+	return nil
+}
+
+// letGo takes the claim off one of the members that carry it, and says so.
+func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) error {
+	if err := r.drop(ctx, m); err != nil {
+		return err
+	}
+	r.Events.Eventf(c, m, corev1.EventTypeNormal, "Released", "Release", "member %s is released", m.Name)
+	return nil
+}
+
+// drop takes its claim off the member and, unless the pool reuses members, has
+// its body replaced, in one write. What is born next is for the engine to say:
+// there is no grant yet. A member that is gone holds nothing.
+func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
+	p, err := r.pool(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Pool})
+	if err != nil {
+		return err
+	}
+	m.Spec.Claim = nil
+	if !reuses(p) {
+		m.Spec.Disruption = &v1alpha1.Disruption{
+			Reason: v1alpha1.DisruptionClaimEnded, Action: v1alpha1.ActionReplace, Incarnation: m.Status.Incarnation, Since: micro(r.Now()),
+		}
+		m.Spec.Revision = ""
+	}
+	if err := r.Client.Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("release Member %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+func reuses(p *v1alpha1.Pool) bool {
+	return p != nil && p.Spec.Claims != nil && p.Spec.Claims.OnRelease != nil && *p.Spec.Claims.OnRelease == v1alpha1.ReleaseReuse
+}

@@ -1,0 +1,150 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// keep says what the claim has, and ends it when its time is up. When that is
+// was fixed when it was bound; only an edit of the claim's own ttl moves it.
+func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) (time.Duration, error) {
+	if edited(c) {
+		if err := r.renew(ctx, c, m); err != nil {
+			return 0, err
+		}
+	}
+	if !past(m.Spec.Claim.ExpiresAt, r.Now()) {
+		return r.record(ctx, c, m)
+	}
+	// The end is recorded first. Whoever finds it, and the member still held,
+	// knows what is left to do; the other way round nobody could tell an
+	// expired claim from one whose member was lost.
+	if err := r.end(ctx, c, has(c, m), expired); err != nil {
+		return 0, err
+	}
+	return 0, r.letGo(ctx, c, m)
+}
+
+// edited tells that the claim's ttl, the only mutable field of its spec, was
+// edited since its generation was last recorded. A claim of which nothing is
+// recorded yet counts from how it was made.
+func edited(c *v1alpha1.Claim) bool {
+	return c.Generation != max(c.Status.ObservedGeneration, 1)
+}
+
+// renew moves the time at which the claim ends, as its ttl and the pool's
+// limits now say.
+func (r *Reconciler) renew(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) error {
+	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
+	if err != nil {
+		return err
+	}
+	at := expiry(p, c, m.Spec.Claim.BoundAt)
+	if at.Equal(m.Spec.Claim.ExpiresAt) {
+		return nil
+	}
+	// A late cache may show an edit that was dealt with before the pool's
+	// limits changed.
+	if err := r.confirm(ctx, c); err != nil {
+		return err
+	}
+	m.Spec.Claim.ExpiresAt = at
+	if err := r.Client.Update(ctx, m); err != nil {
+		return fmt.Errorf("set expiry of Member %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// record says what the claim has. It comes back when the claim's time is up.
+func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) (time.Duration, error) {
+	var until time.Duration
+	if at := m.Spec.Claim.ExpiresAt; at != nil {
+		until = max(at.Sub(r.Now()), time.Millisecond)
+	}
+	st := has(c, m)
+	st.Phase = v1alpha1.ClaimBound
+	return until, r.setStatus(ctx, c, st, says{metav1.ConditionTrue, "Bound", "it holds member " + m.Name})
+}
+
+// has is the claim's status when it holds the member, but for phase and
+// conditions.
+func has(c *v1alpha1.Claim, m *v1alpha1.Member) v1alpha1.ClaimStatus {
+	return v1alpha1.ClaimStatus{
+		Phase: c.Status.Phase, Member: m.Name, Address: m.Status.Address, Revision: m.Status.Revision,
+		BoundAt: m.Spec.Claim.BoundAt, ExpiresAt: m.Spec.Claim.ExpiresAt, Conditions: slices.Clone(c.Status.Conditions),
+	}
+}
+
+// ending is how a claim ends.
+type ending struct {
+	phase           v1alpha1.ClaimPhase
+	reason, message string
+}
+
+var expired = ending{v1alpha1.ClaimExpired, "Expired", "its time is up; make another claim"}
+
+// lost is how a claim ends whose member carries it no more: its time was up,
+// or else the body is gone.
+func lost(c *v1alpha1.Claim, now time.Time) ending {
+	if past(c.Status.ExpiresAt, now) {
+		return expired
+	}
+	return ending{v1alpha1.ClaimFailed, "BodyGone", fmt.Sprintf("the body of member %s is gone; make another claim", c.Status.Member)}
+}
+
+func past(at *metav1.MicroTime, now time.Time) bool { return at != nil && !at.After(now) }
+
+// lose ends a claim whose member carries it no more. It keeps what it had, for
+// the record.
+func (r *Reconciler) lose(ctx context.Context, c *v1alpha1.Claim) error {
+	return r.end(ctx, c, *c.Status.DeepCopy(), lost(c, r.Now()))
+}
+
+// end says that the claim has ended.
+func (r *Reconciler) end(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, e ending) error {
+	st.Phase = e.phase
+	if err := r.setStatus(ctx, c, st, says{metav1.ConditionFalse, e.reason, e.message}); err != nil {
+		return err
+	}
+	r.Events.Eventf(c, nil, corev1.EventTypeNormal, e.reason, "End", "%s", e.message)
+	return nil
+}
+
+// wait says that the claim waits, and for what.
+func (r *Reconciler) wait(ctx context.Context, c *v1alpha1.Claim, reason, message string) error {
+	st := *c.Status.DeepCopy()
+	st.Phase = v1alpha1.ClaimPending
+	return r.setStatus(ctx, c, st, says{metav1.ConditionFalse, reason, message})
+}
+
+// says is the condition Bound.
+type says struct {
+	bound           metav1.ConditionStatus
+	reason, message string
+}
+
+// setStatus writes the status, of the claim's generation, if it differs.
+func (r *Reconciler) setStatus(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, s says) error {
+	st.ObservedGeneration = c.Generation
+	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionBound, Status: s.bound, Reason: s.reason, Message: s.message, ObservedGeneration: c.Generation,
+	})
+	if equality.Semantic.DeepEqual(c.Status, st) {
+		return nil
+	}
+	c.Status = st
+	if err := r.Client.Status().Update(ctx, c); err != nil {
+		return fmt.Errorf("update status: %w", err)
+	}
+	return nil
+}
