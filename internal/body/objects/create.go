@@ -32,10 +32,13 @@ func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Te
 	if err != nil {
 		return body.Observation{}, err
 	}
-	if err := k.locate(slot, manifests); errors.Is(err, errNotServed) {
-		return body.Observation{}, fmt.Errorf("%w: %w", body.ErrRefused, err)
-	} else if err != nil {
+	if err := k.locate(ctx, slot, manifests); err != nil {
 		return body.Observation{}, err
+	}
+	for _, m := range manifests {
+		if !m.isServed() {
+			return body.Observation{}, refuseUnserved(m)
+		}
 	}
 	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
 	if err != nil {
@@ -44,11 +47,37 @@ func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Te
 	watched := k.watches.ensure(acc, manifests)
 	b := &builder{account: acc, slot: slot}
 	objects, err := b.build(ctx, manifests)
-	if err != nil {
+	switch {
+	case isUnknown(err):
+		return body.Observation{}, k.explainUnknown(ctx, manifests, err)
+	case err != nil:
 		return body.Observation{}, err
+	}
+	for _, m := range manifests {
+		k.unserved.isServed(m.GroupVersionKind().GroupKind())
 	}
 	o, err := k.judge(ctx, template, manifests, objects)
 	return recheck(o, watched), err
+}
+
+func refuseUnserved(m manifest) error {
+	return refuse(m.field, fmt.Errorf("%s: %w", m.GroupVersionKind(), errNotServed))
+}
+
+// explainUnknown says why the API server did not know a resource that the
+// mapper knows: it is served no more, and the body refused, or that cannot be
+// told.
+func (k *Kind) explainUnknown(ctx context.Context, manifests []manifest, unknown error) error {
+	for _, m := range manifests {
+		_, err := k.serving(ctx, m.resource.Group, func(s served) bool { return s.GroupVersionResource == m.resource })
+		switch {
+		case errors.Is(err, errNotServed):
+			return refuseUnserved(m)
+		case err != nil:
+			return fmt.Errorf("%w; also: %w", unknown, err)
+		}
+	}
+	return unknown
 }
 
 // builder makes the objects of one body.
@@ -72,7 +101,7 @@ func (b *builder) build(ctx context.Context, manifests []manifest) ([]*unstructu
 	for i, m := range manifests {
 		live, err := b.client(m.resource, m.GetNamespace()).Get(ctx, m.GetName(), metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err):
+		case isGone(err, m.GetName()):
 			continue
 		case err != nil:
 			return nil, classify("read", m, err)

@@ -228,7 +228,7 @@ func TestApply_Namesake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.kind.locate(w.slot(0), manifests); err != nil {
+	if err := w.kind.locate(w.ctx, w.slot(0), manifests); err != nil {
 		t.Fatal(err)
 	}
 	// The stranger's object has just the data that Pawl would write, so that

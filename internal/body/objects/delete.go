@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -47,24 +47,28 @@ func (k *Kind) Delete(ctx context.Context, slot body.Slot, uid string) error {
 }
 
 func (k *Kind) deleteOne(ctx context.Context, acc *account, slot body.Slot, r reference) error {
-	resource, err := k.mapper.ResourceFor(schema.GroupVersionResource{Group: r.resource.Group, Resource: r.resource.Resource})
-	switch {
-	case meta.IsNoMatchError(err):
-		return nil // with its kind, all its objects are gone
-	case err != nil:
+	at, err := k.mapper.ResourceFor(r.resource.WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		var s served
+		s, err = k.serving(ctx, r.resource.Group, func(s served) bool { return s.Resource == r.resource.Resource })
+		at = s.GroupVersionResource
+	}
+	if err != nil && !errors.Is(err, errNotServed) {
 		return fmt.Errorf("look up %s: %w", r.resource, err)
 	}
-	client := acc.client(resource, r.namespace)
-	live, err := client.Get(ctx, r.name, metav1.GetOptions{})
+	var live *unstructured.Unstructured
+	if err == nil {
+		live, at, err = k.read(ctx, acc, at, r.namespace, r.name)
+	}
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil
+	case errors.Is(err, errNotServed):
+		return nil // whether it is gone with its kind, Observe tells
 	case err != nil:
 		return fmt.Errorf("read %s %s before it is deleted: %w", r.resource, r.name, err)
-	case live.GetUID() != r.uid, !isMarked(live, slot), live.GetDeletionTimestamp() != nil:
+	case live == nil, live.GetUID() != r.uid, !isMarked(live, slot), live.GetDeletionTimestamp() != nil:
 		return nil
 	}
-	if err := remove(ctx, client, r.name, r.uid); err != nil {
+	if err := remove(ctx, acc.client(at, r.namespace), r.name, r.uid); err != nil {
 		return fmt.Errorf("delete %s: %w", nameOf(live), err)
 	}
 	return nil
@@ -78,7 +82,7 @@ func remove(ctx context.Context, client dynamic.ResourceInterface, name string, 
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: &background,
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if isGone(err, name) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err

@@ -36,6 +36,15 @@
 // body of which an object is missing is Down; otherwise one that is not ready is
 // Booting, whether or not it has served: that is known to the caller only.
 //
+// # Versions
+//
+// An object is the same in all versions of its API. It is made in that of the
+// template, and refused if that is not served; it is looked for, and deleted, in
+// any that is. A body is absent only where the API server says of each object
+// that it is not there, or has served its kind in no version for a while: then
+// the objects are gone with their CustomResourceDefinition. What an aggregated
+// API that does not answer holds cannot be told.
+//
 // # Identity
 //
 // The UID of a body lists its objects, as in

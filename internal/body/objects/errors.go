@@ -34,7 +34,7 @@ func isNoRoom(err error) bool {
 }
 
 func isRefusal(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || isUnknown(err) {
 		return false
 	}
 	switch code := code(err); code {

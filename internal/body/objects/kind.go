@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -47,8 +46,11 @@ type Kind struct {
 	mapper   meta.RESTMapper
 	render   Render
 	ready    Ready
+	discover discover
+	now      func() time.Time
 	accounts *accounts
 	watches  *watches
+	unserved absences
 }
 
 var (
@@ -58,11 +60,14 @@ var (
 
 // New returns a Kind. Close ends its watches.
 func New(o Options) *Kind {
+	accounts := newAccounts(o.Config)
 	return &Kind{
 		mapper:   o.Mapper,
 		render:   o.Render,
 		ready:    o.Ready,
-		accounts: newAccounts(o.Config),
+		discover: newDiscover(accounts.config),
+		now:      time.Now,
+		accounts: accounts,
 		watches:  newWatches(o.Notify),
 	}
 }
@@ -88,6 +93,3 @@ func (k *Kind) Drain(context.Context, body.Slot, *v1alpha1.Template) (bool, erro
 func (k *Kind) Undrain(context.Context, body.Slot, *v1alpha1.Template) error { return nil }
 
 var errNoAccount = fmt.Errorf("%w: spec.serviceAccountName is not set; objects are made with the rights of an account", body.ErrRefused)
-
-// errNotServed: the API server does not know the kind.
-var errNotServed = errors.New("the API server does not serve this kind")

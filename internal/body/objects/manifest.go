@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +34,8 @@ type manifest struct {
 	field string
 	*unstructured.Unstructured
 	// resource is set by locate, and metadata.namespace is right from then on.
+	// It is empty if the kind is not served, and in another version than the
+	// manifest if it is served in others only.
 	resource schema.GroupVersionResource
 }
 
@@ -193,27 +194,30 @@ func merge(a, b map[string]string) map[string]string {
 	return result
 }
 
-// locate finds out where the manifests belong. Its errors wrap errNotServed if
-// the API server does not know the kind, and body.ErrRefused if the manifest
-// cannot be where it says.
-func (k *Kind) locate(slot body.Slot, manifests []manifest) error {
+// isServed says whether the manifest's kind is served in its version.
+func (m manifest) isServed() bool {
+	return m.resource.Resource != "" && m.resource.Version == m.GroupVersionKind().Version
+}
+
+// locate finds out where the manifests belong. Its errors wrap body.ErrRefused
+// if a manifest cannot be where it says; that its kind is not served is none.
+func (k *Kind) locate(ctx context.Context, slot body.Slot, manifests []manifest) error {
 	places := map[string]string{}
 	for i := range manifests {
 		m := &manifests[i]
 		gvk := m.GroupVersionKind()
-		mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		at, err := k.placeOf(ctx, gvk)
 		switch {
-		case meta.IsNoMatchError(err):
-			return fmt.Errorf("%s: %s: %w", m.field, gvk, errNotServed)
+		case errors.Is(err, errNotServed):
+			continue
 		case err != nil:
-			return fmt.Errorf("look up %s: %w", gvk, err)
+			return fmt.Errorf("%s: %w", m.field, err)
 		}
-		m.resource = mapping.Resource
-		namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-		if namespaced && m.GetNamespace() == "" {
+		m.resource = at.GroupVersionResource
+		if at.namespaced && m.GetNamespace() == "" {
 			m.SetNamespace(slot.Namespace)
 		}
-		if !namespaced && m.GetNamespace() != "" {
+		if !at.namespaced && m.GetNamespace() != "" {
 			return refuse(m.field+".metadata.namespace", fmt.Errorf("it must not be set: a %s is in no namespace", gvk.Kind))
 		}
 		place := reference{resource: m.resource.GroupResource(), namespace: m.GetNamespace(), name: m.GetName()}.String()

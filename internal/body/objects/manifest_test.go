@@ -55,7 +55,7 @@ func TestKind_manifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.locate(testSlot(), got); err != nil {
+	if err := k.locate(context.Background(), testSlot(), got); err != nil {
 		t.Fatal(err)
 	}
 	labels := map[string]any{"pawl.dev/pool": "web", "pawl.dev/member": "web-3", "pawl.dev/incarnation": "7", "pawl.dev/revision": "r1"}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,9 +23,15 @@ const (
 )
 
 // Observe implements body.Kind. It reads the objects from the API server itself,
-// never from a cache: what it calls Absent is. The template has to be the one
-// that the body was made from, with what is not part of the revision as it is
-// now; it is where the objects are looked for.
+// never from a cache: what it calls Absent is. An object is absent if the API
+// server says so of that very object, in any version, or has served its kind in
+// no version for a while (see settle).
+//
+// The template has to be the one that the body was made from, with what is not
+// part of the revision as it is now; it and slot.Incarnation are where the
+// objects are looked for. If there are any of that incarnation, the observation
+// is of them alone, however few there are; otherwise of what is found in their
+// places.
 func (k *Kind) Observe(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -39,39 +44,76 @@ func (k *Kind) Observe(ctx context.Context, slot body.Slot, template *v1alpha1.T
 	}
 	manifests, err := k.manifests(ctx, slot, template)
 	if err == nil {
-		err = k.locate(slot, manifests)
+		err = k.locate(ctx, slot, manifests)
 	}
 	switch {
-	case errors.Is(err, body.ErrRefused), errors.Is(err, errNotServed):
+	case errors.Is(err, body.ErrRefused):
 		return k.observeUnmakeable(ctx, acc, slot, template, err)
 	case err != nil:
 		return body.Observation{}, err
 	}
 	// First the watches, then the look, so that no change falls between them.
 	watched := k.watches.ensure(acc, manifests)
-	objects, err := look(ctx, acc, slot, manifests)
+	objects, moved, err := k.look(ctx, acc, slot, manifests)
 	if err != nil {
 		return body.Observation{}, err
 	}
+	if moved {
+		watched = k.watches.ensure(acc, manifests)
+	}
+	ofOneIncarnation(objects, slot.Incarnation)
 	o, err := k.judge(ctx, template, manifests, objects)
 	return recheck(o, watched), err
 }
 
 // look reads the objects; those that are missing, or not of the slot's Member,
-// are nil.
-func look(ctx context.Context, acc *account, slot body.Slot, manifests []manifest) ([]*unstructured.Unstructured, error) {
-	objects := make([]*unstructured.Unstructured, len(manifests))
-	for i, m := range manifests {
-		live, err := acc.client(m.resource, m.GetNamespace()).Get(ctx, m.GetName(), metav1.GetOptions{})
+// are nil. It corrects the resources of the manifests where the mapper was
+// wrong, and says whether it was.
+func (k *Kind) look(ctx context.Context, acc *account, slot body.Slot, manifests []manifest) (objects []*unstructured.Unstructured, moved bool, err error) {
+	objects = make([]*unstructured.Unstructured, len(manifests))
+	for i := range manifests {
+		m := &manifests[i]
+		was, kind := m.resource, m.GroupVersionKind().GroupKind()
+		var live *unstructured.Unstructured
+		err := errNotServed
+		if was.Resource != "" {
+			live, m.resource, err = k.read(ctx, acc, was, m.GetNamespace(), m.GetName())
+		}
 		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", m, err)
-		case isMarked(live, slot):
+		case errors.Is(err, errNotServed):
+			m.resource = schema.GroupVersionResource{}
+			err = k.unserved.notServed(kind, k.now())
+		case err == nil:
+			k.unserved.isServed(kind)
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("read %s: %w", m, err)
+		}
+		if live != nil && isMarked(live, slot) {
 			objects[i] = live
 		}
+		moved = moved || m.resource != was
 	}
-	return objects, nil
+	return objects, moved, nil
+}
+
+// ofOneIncarnation drops the objects that are not of the incarnation or, if
+// none is, not of that of the first: names that do not depend on the
+// incarnation can be taken by the next body while others still exist.
+func ofOneIncarnation(objects []*unstructured.Unstructured, incarnation int64) {
+	is := func(o *unstructured.Unstructured) bool { return o != nil && incarnationOf(o) == incarnation }
+	if !slices.ContainsFunc(objects, is) {
+		first := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o != nil })
+		if first < 0 {
+			return
+		}
+		incarnation = incarnationOf(objects[first])
+	}
+	for i, o := range objects {
+		if !is(o) {
+			objects[i] = nil
+		}
+	}
 }
 
 // judge says how a body is whose objects are these.
@@ -162,31 +204,43 @@ func (k *Kind) findMarked(ctx context.Context, acc *account, slot body.Slot, tem
 		}
 	}
 	gvk := schema.FromAPIVersionAndKind(object.GetAPIVersion(), object.GetKind())
-	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	list, err := k.list(ctx, acc, slot, gvk, namespace)
 	switch {
-	case meta.IsNoMatchError(err):
-		return nil, nil // what is not served does not exist
+	case errors.Is(err, errNotServed):
+		return nil, k.unserved.notServed(gvk.GroupKind(), k.now())
 	case err != nil:
-		return nil, fmt.Errorf("look up %s: %w", gvk, err)
+		return nil, err
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		namespace = ""
-	} else if namespace == "" {
-		namespace = slot.Namespace
-	}
-	selector := metav1.ListOptions{LabelSelector: v1alpha1.LabelMember + "=" + slot.Member}
-	list, err := acc.client(mapping.Resource, namespace).List(ctx, selector)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
-	}
+	k.unserved.isServed(gvk.GroupKind())
 	var found []unstructured.Unstructured
-	for _, o := range list.Items {
+	for _, o := range list {
 		if isMarked(&o, slot) {
 			found = append(found, o)
 		}
 	}
 	return found, nil
+}
+
+// list lists the objects of a kind that are labelled with the member's name, in
+// the namespace or, by default, the slot's. The error wraps errNotServed if the
+// kind is served in no version.
+func (k *Kind) list(ctx context.Context, acc *account, slot body.Slot, gvk schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	at, err := k.placeOf(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	if !at.namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		namespace = slot.Namespace
+	}
+	var list *unstructured.UnstructuredList
+	_, err = k.inAnyVersion(ctx, at.GroupVersionResource, func(r schema.GroupVersionResource) (err error) {
+		list, err = acc.client(r, namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelMember + "=" + slot.Member})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", at.GroupResource(), err)
+	}
+	return list.Items, nil
 }

@@ -53,8 +53,9 @@ type objectWatch struct {
 	// broken is set while the API server does not let us watch, or cannot be
 	// reached.
 	broken atomic.Bool
-	// lost is called when the right to watch has been withdrawn: whoever relies
-	// on the watch has to look, and hears of Recheck.
+	// lost is called when the right to watch has been withdrawn, or the version
+	// is served no more: whoever relies on the watch has to look, and hears of
+	// Recheck.
 	lost func()
 	used time.Time
 }
@@ -70,6 +71,10 @@ func (w *watches) ensure(acc *account, manifests []manifest) bool {
 	defer w.mu.Unlock()
 	all := !w.closed
 	for _, m := range manifests {
+		if m.resource.Resource == "" {
+			all = false
+			continue
+		}
 		key := watchKey{acc.namespace, acc.name, m.resource, m.GetNamespace()}
 		one, ok := w.running[key]
 		if !ok {
@@ -173,9 +178,10 @@ func (o *objectWatch) listWatch(key watchKey, acc *account) cache.ListerWatcher 
 }
 
 // fail notes that the watch tells of nothing for now. If it comes back, it tells
-// of all that has changed since; without rights it may never.
+// of all that has changed since; without rights, or in a version that is not served,
+// it may never.
 func (o *objectWatch) fail(err error) {
-	if !o.broken.Swap(true) && apierrors.IsForbidden(err) {
+	if !o.broken.Swap(true) && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		o.lost()
 	}
 }

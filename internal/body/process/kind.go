@@ -196,8 +196,8 @@ func (k *Kind) Create(_ context.Context, slot body.Slot, template *v1alpha1.Temp
 		return body.Observation{}, s.damage
 	}
 	if b := s.record.Body; b != nil {
-		if b.MemberUID != slot.UID || b.Incarnation != slot.Incarnation {
-			return body.Observation{}, fmt.Errorf("%w: incarnation %d, body %s, is still there", body.ErrOccupied, b.Incarnation, b.UID)
+		if b.MemberUID != slot.UID || b.Incarnation != slot.Incarnation || b.Revision != slot.Revision {
+			return body.Observation{}, fmt.Errorf("%w: incarnation %d of revision %s, body %s, is still there", body.ErrOccupied, b.Incarnation, b.Revision, b.UID)
 		}
 		return s.observe(), nil
 	}

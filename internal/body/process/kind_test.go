@@ -103,8 +103,9 @@ func TestKind_CreateOccupied(t *testing.T) {
 	first := r.create(slot, shell("exec sleep 1000"))
 
 	for name, other := range map[string]body.Slot{
-		"another incarnation": {Namespace: "default", Member: "web-0", UID: slot.UID, Incarnation: 2},
-		"an earlier Member":   {Namespace: "default", Member: "web-0", UID: "later", Incarnation: 1},
+		"another incarnation": {Namespace: "default", Member: "web-0", UID: slot.UID, Incarnation: 2, Revision: slot.Revision},
+		"another revision":    {Namespace: "default", Member: "web-0", UID: slot.UID, Incarnation: 1, Revision: "web-2"},
+		"an earlier Member":   {Namespace: "default", Member: "web-0", UID: "later", Incarnation: 1, Revision: slot.Revision},
 	} {
 		_, err := r.kind.Create(t.Context(), other, &v1alpha1.Template{Process: shell("exit")})
 		if !errors.Is(err, body.ErrOccupied) {

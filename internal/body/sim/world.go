@@ -110,8 +110,8 @@ func (w *World) Create(_ context.Context, slot body.Slot, template *v1alpha1.Tem
 		return body.Observation{}, w.lost
 	}
 	if s := w.find(k, now); s != nil {
-		if s.MemberUID != slot.UID || s.Incarnation != slot.Incarnation {
-			return body.Observation{}, fmt.Errorf("%w: incarnation %d, body %s, is still there", body.ErrOccupied, s.Incarnation, s.UID)
+		if s.MemberUID != slot.UID || s.Incarnation != slot.Incarnation || s.Revision != slot.Revision {
+			return body.Observation{}, fmt.Errorf("%w: incarnation %d of revision %s, body %s, is still there", body.ErrOccupied, s.Incarnation, s.Revision, s.UID)
 		}
 		return observe(k, s, now), nil
 	}

@@ -203,10 +203,11 @@ func TestWorld_CreateOccupied(t *testing.T) {
 	tell(t, Options{}, func(s *story) {
 		slot := slotNamed("a")
 		o := s.create(slot, v1alpha1.Sim{Stop: takes(time.Second)})
-		next, other := slot, slot
+		next, other, edited := slot, slot, slot
 		next.Incarnation = 2
 		other.UID = "of a later Member"
-		for _, wrong := range []body.Slot{next, other} {
+		edited.Revision = "B"
+		for _, wrong := range []body.Slot{next, other, edited} {
 			if _, err := s.Create(t.Context(), wrong, &v1alpha1.Template{Sim: &v1alpha1.Sim{}}); !errors.Is(err, body.ErrOccupied) {
 				t.Errorf("create %+v: %v, want ErrOccupied", wrong, err)
 			}
