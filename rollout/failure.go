@@ -91,7 +91,11 @@ func (q *pass) stillFailed(r *Record, f Failure) bool {
 func (q *pass) hasRecovered(r *Record, f Failure) bool {
 	m := q.member(f.Index)
 	if m == nil || m.ID != f.ID {
-		return r.ID != q.target.ID || q.l.provenBorn.After(f.At)
+		if r.ID != q.target.ID || q.l.provenBorn.After(f.At) {
+			return true
+		}
+		q.wake(q.unproven)
+		return false
 	}
 	if !m.InService() || m.Runs != r.ID || !m.ServedSince.After(f.At) {
 		return false

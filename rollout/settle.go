@@ -52,7 +52,7 @@ func (q *pass) grant() {
 			if rev := q.birth(m); rev != m.Wants {
 				q.give(i, rev)
 			}
-		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown:
+		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown && !m.leaving():
 			q.act(i, Action{Kind: Grant, Revision: q.target.ID, Why: WhyAdopt})
 		}
 	}

@@ -486,8 +486,16 @@ func (s *step) setConditions(m *rollout.Member) {
 		ready.Status, ready.Reason = metav1.ConditionTrue, "InService"
 	}
 	s.setCondition(ready)
-	if m.Body && m.Runs != "" && m.Runs == s.target && m.Phase == rollout.Provisioning {
+	have := meta.FindStatusCondition(s.member.Status.Conditions, v1alpha1.ConditionUpdated)
+	switch {
+	case !m.Body:
+		meta.RemoveStatusCondition(&s.member.Status.Conditions, v1alpha1.ConditionUpdated)
+	case m.Phase == rollout.Provisioning && m.Runs != "" && m.Runs == s.target:
 		s.setCondition(snapshot.OnTarget(m))
+	case m.Phase == rollout.Terminating && have != nil && have.Status == metav1.ConditionFalse:
+		s.setCondition(metav1.Condition{
+			Type: have.Type, Status: have.Status, Reason: string(rollout.RollingMember), Message: "its body is on its way out",
+		})
 	}
 }
 
