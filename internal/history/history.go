@@ -4,8 +4,10 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +38,11 @@ type Record struct {
 	Failed     int       `json:"failed,omitempty"`
 	Halted     bool      `json:"halted,omitempty"`
 	RolledBack bool      `json:"rolledBack,omitempty"`
-	// StoodAt is when the whole pool last stood on it. The revision with the
-	// latest is the current one.
+	// Stood counts the times that the whole pool came to stand on a revision:
+	// the last such time of this one, 0 for never. The revision with the
+	// largest is the current one.
+	Stood int64 `json:"stood,omitempty"`
+	// StoodAt is when that was, for people: a clock may go back.
 	StoodAt *metav1.MicroTime `json:"stoodAt,omitempty"`
 	// TargetSince is when it last became the target.
 	TargetSince *metav1.MicroTime `json:"targetSince,omitempty"`
@@ -50,6 +55,7 @@ type Failure struct {
 	Incarnation int64            `json:"incarnation"`
 	Count       int              `json:"count"`
 	At          metav1.MicroTime `json:"at"`
+	Forgiven    bool             `json:"forgiven,omitempty"`
 }
 
 // ID names the revision of a template: the part of it that decides what a body
@@ -78,6 +84,44 @@ func decisive(t *v1alpha1.Template) ([]byte, error) {
 // Name is the name of the ControllerRevision of a pool's revision.
 func Name(pool, id string) string { return pool + "-" + id }
 
+// Of are the revisions of the pool among those that carry its label, in the
+// order of their numbers. Others have been made by somebody else.
+func Of(pool string, list []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
+	var out []*appsv1.ControllerRevision
+	for _, r := range list {
+		if id := RevisionID(r); id != "" && r.Name == Name(pool, id) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, older)
+	return out
+}
+
+// older orders revisions by number, then by name.
+func older(a, b *appsv1.ControllerRevision) int {
+	return cmp.Or(cmp.Compare(a.Revision, b.Revision), strings.Compare(a.Name, b.Name))
+}
+
+// Next is the number of the next revision. Once the numbers are used up, those
+// that there are get lower ones in the same order: changed has to be stored
+// first, in its order.
+func Next(list []*appsv1.ControllerRevision) (next int64, changed []*appsv1.ControllerRevision) {
+	var last int64
+	for _, r := range list {
+		last = max(last, r.Revision)
+	}
+	if last < math.MaxInt64 {
+		return last + 1, nil
+	}
+	for i, r := range slices.SortedFunc(slices.Values(list), older) {
+		if n := int64(i + 1); r.Revision != n {
+			r.Revision = n
+			changed = append(changed, r)
+		}
+	}
+	return int64(len(list) + 1), changed
+}
+
 // New makes the ControllerRevision of a pool's present template.
 func New(p *v1alpha1.Pool, id string, number int64) (*appsv1.ControllerRevision, error) {
 	raw, err := decisive(&p.Spec.Template)
@@ -91,7 +135,8 @@ func New(p *v1alpha1.Pool, id string, number int64) (*appsv1.ControllerRevision,
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(p.Name, id), Namespace: p.Namespace,
-			Labels: map[string]string{v1alpha1.LabelPool: p.Name, v1alpha1.LabelRevision: id},
+			Labels:     map[string]string{v1alpha1.LabelPool: p.Name, v1alpha1.LabelRevision: id},
+			Finalizers: []string{v1alpha1.FinalizerRevision},
 		},
 		Data:     runtime.RawExtension{Raw: data},
 		Revision: number,
@@ -147,7 +192,7 @@ func (rec Record) Engine(id string) rollout.Record {
 	out := rollout.Record{ID: rollout.Revision(id), Failed: rec.Failed, Halted: rec.Halted, RolledBack: rec.RolledBack}
 	for _, f := range rec.Failures {
 		out.Failures = append(out.Failures, rollout.Failure{
-			ID: f.ID, Index: f.Index, Incarnation: f.Incarnation, Count: f.Count, At: f.At.Time,
+			ID: f.ID, Index: f.Index, Incarnation: f.Incarnation, Count: f.Count, At: f.At.Time, Forgiven: f.Forgiven,
 		})
 	}
 	return out
@@ -159,35 +204,54 @@ func (rec Record) Take(r *rollout.Record) Record {
 	for _, f := range r.Failures {
 		rec.Failures = append(rec.Failures, Failure{
 			ID: f.ID, Index: f.Index, Incarnation: f.Incarnation, Count: f.Count,
-			At: metav1.NewMicroTime(f.At.UTC().Truncate(time.Microsecond)),
+			At: metav1.NewMicroTime(f.At.UTC().Truncate(time.Microsecond)), Forgiven: f.Forgiven,
 		})
 	}
 	return rec
 }
 
-// Renew is the record of a revision that becomes the target anew: clean,
-// unless it is halted.
+// Renew is the record of a revision that becomes the target anew.
 func (rec Record) Renew(now time.Time) Record {
-	since := metav1.NewMicroTime(now.UTC().Truncate(time.Microsecond))
-	rec.TargetSince = &since
-	if !rec.Halted {
-		rec.Failures, rec.Failed = nil, 0
-	}
+	renewed := rec.Engine("").Renewed()
+	rec = rec.Take(&renewed)
+	rec.TargetSince = micro(now)
 	return rec
+}
+
+// Stand is the record of a revision on which the whole pool has come to stand,
+// after it stood on the others.
+func (rec Record) Stand(others map[string]Record, now time.Time) Record {
+	last := rec.Stood
+	for _, o := range others {
+		last = max(last, o.Stood)
+	}
+	if last < math.MaxInt64 {
+		last++
+	}
+	rec.Stood, rec.StoodAt = last, micro(now)
+	return rec
+}
+
+func micro(t time.Time) *metav1.MicroTime {
+	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
+	return &m
 }
 
 // Current is the revision on which the whole pool last stood: at first, the
 // first one there was. It is nil if there is none.
 func Current(list []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	var best, first *appsv1.ControllerRevision
-	var stood time.Time
+	var last Record
 	for _, r := range list {
-		if first == nil || r.Revision < first.Revision {
+		if first == nil || older(r, first) < 0 {
 			first = r
 		}
 		rec, err := ReadRecord(r)
-		if err == nil && rec.StoodAt != nil && (best == nil || rec.StoodAt.After(stood)) {
-			best, stood = r, rec.StoodAt.Time
+		if err != nil || rec.Stood <= 0 && rec.StoodAt == nil {
+			continue
+		}
+		if best == nil || rec.stoodAfter(&last) {
+			best, last = r, rec
 		}
 	}
 	if best == nil {
@@ -196,23 +260,30 @@ func Current(list []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	return best
 }
 
-// Prune says which revisions go: the oldest beyond the limit of those that
-// keep does not name.
+// stoodAfter compares by the count; by the clock only what was not counted.
+func (rec *Record) stoodAfter(other *Record) bool {
+	if rec.Stood != other.Stood {
+		return rec.Stood > other.Stood
+	}
+	return rec.StoodAt != nil && (other.StoodAt == nil || rec.StoodAt.After(other.StoodAt.Time))
+}
+
+// Prune says which revisions go, of those that keep does not name: what
+// somebody has deleted, and the oldest beyond the limit.
 func Prune(list []*appsv1.ControllerRevision, keep map[string]bool, limit int) []*appsv1.ControllerRevision {
-	var old []*appsv1.ControllerRevision
+	var old, gone []*appsv1.ControllerRevision
 	for _, r := range list {
-		if !keep[RevisionID(r)] {
+		switch {
+		case keep[RevisionID(r)]:
+		case !r.DeletionTimestamp.IsZero():
+			gone = append(gone, r)
+		default:
 			old = append(old, r)
 		}
 	}
-	slices.SortFunc(old, func(a, b *appsv1.ControllerRevision) int {
-		if a.Revision != b.Revision {
-			return int(b.Revision - a.Revision)
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	if len(old) <= limit {
-		return nil
+	slices.SortFunc(old, func(a, b *appsv1.ControllerRevision) int { return older(b, a) })
+	if len(old) > limit {
+		gone = append(gone, old[limit:]...)
 	}
-	return old[limit:]
+	return gone
 }

@@ -69,15 +69,6 @@ func TestStored_Snapshot(t *testing.T) {
 	}
 }
 
-func TestStored_SnapshotUnreadableRecord(t *testing.T) {
-	t.Parallel()
-	s := stored(t, time.Now())
-	s.Revisions[0].Annotations[v1alpha1.AnnotationRecord] = "{"
-	if _, err := s.Snapshot(time.Now()); err == nil {
-		t.Error("a record that cannot be read is taken for an empty one")
-	}
-}
-
 // stored is a pool whose template became version 2 while its one member runs 1.
 func stored(t *testing.T, now time.Time) *Stored {
 	t.Helper()

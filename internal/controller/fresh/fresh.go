@@ -55,6 +55,16 @@ func (w *Writes) Forget(group types.NamespacedName, object string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.groups[group], object)
+	if len(w.groups[group]) == 0 {
+		delete(w.groups, group)
+	}
+}
+
+// ForgetAll drops what was noted of a group that is no more.
+func (w *Writes) ForgetAll(group types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.groups, group)
 }
 
 // seen tells whether a cached version is the written one or a later one.

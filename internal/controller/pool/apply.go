@@ -3,10 +3,10 @@ package pool
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,28 +17,44 @@ import (
 )
 
 // apply carries out a plan, in its order. Every write is conditional on what
-// was read; the first that fails ends the pass, and the next begins anew.
-func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) error {
+// was read. A race that is lost ends it, and the next pass begins anew; so does
+// a record that could not be written, since what follows relies on it. A member
+// whose write is refused keeps no other from its turn.
+func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) {
 	for i := range p.Actions {
-		if err := r.do(ctx, w, &p.Actions[i]); err != nil {
-			return err
+		a := &p.Actions[i]
+		err := r.do(ctx, w, a)
+		w.fail(err)
+		if err != nil && (lost(err) || ofRevision(a.Kind) || !w.answering()) {
+			return
 		}
 	}
-	return r.prune(ctx, w)
+	if len(w.failed) == 0 && w.invalid == nil {
+		w.fail(r.prune(ctx, w))
+	}
+}
+
+// ofRevision tells whether an action writes a revision's record.
+func ofRevision(k rollout.Kind) bool {
+	switch k {
+	case rollout.RecordFailure, rollout.Recover, rollout.Halt, rollout.Stand:
+		return true
+	}
+	return false
 }
 
 func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error {
-	switch a.Kind {
-	case rollout.RecordFailure, rollout.Recover, rollout.Halt, rollout.Stand:
+	switch {
+	case ofRevision(a.Kind):
 		return r.record(ctx, w, a)
-	case rollout.CreateSlot:
+	case a.Kind == rollout.CreateSlot:
 		return r.create(ctx, w, a)
 	}
-	m := w.member(a.Index)
-	if m == nil {
-		return fmt.Errorf("member %d of Pool %s: planned for, and not there", a.Index, w.pool.Name)
+	i := w.find(a.Index)
+	if i < 0 || w.snapshot.Members[i].ID != string(w.members[i].UID) {
+		return fmt.Errorf("member %d of Pool %s: planned for, and not there: %w", a.Index, w.pool.Name, errRace)
 	}
-	m = m.DeepCopy()
+	m := w.members[i].DeepCopy()
 	switch a.Kind {
 	case rollout.Undo:
 		m.Spec.Disruption = nil
@@ -53,8 +69,9 @@ func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error 
 		}
 	}
 	if err := r.Client.Update(ctx, m); err != nil {
-		return fmt.Errorf("%s Member %s: %w", strings.ToLower(a.Kind.String()), m.Name, err)
+		return errorf(err, "%s Member %s", strings.ToLower(a.Kind.String()), m.Name)
 	}
+	w.written[m.Name] = true
 	r.wrote(w, m)
 	r.tell(w, a, m)
 	return nil
@@ -64,11 +81,11 @@ func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error 
 func (r *Reconciler) record(ctx context.Context, w *world, a *rollout.Action) error {
 	rev := w.revision(a.Revision)
 	if rev == nil {
-		return fmt.Errorf("revision %s of Pool %s: planned for, and not there", a.Revision, w.pool.Name)
+		return fmt.Errorf("revision %s of Pool %s: planned for, and not there: %w", a.Revision, w.pool.Name, errRace)
 	}
 	rec := w.records[string(a.Revision)].Take(a.Record)
 	if a.Kind == rollout.Stand {
-		rec.StoodAt = nowMicro(w.now)
+		rec = rec.Stand(w.records, w.now)
 	}
 	if err := r.store(ctx, w, rev, rec); err != nil {
 		return err
@@ -78,6 +95,7 @@ func (r *Reconciler) record(ctx context.Context, w *world, a *rollout.Action) er
 		r.Events.Eventf(w.pool, nil, corev1.EventTypeWarning, "UpdateHalted", "Halt",
 			"revision %s: %d bodies failed", a.Revision, a.Record.Failed)
 	case rollout.Stand:
+		w.stood = a.Revision
 		r.Events.Eventf(w.pool, nil, corev1.EventTypeNormal, "Updated", "Stand", "every member is on revision %s", a.Revision)
 	case rollout.RecordFailure:
 		r.Events.Eventf(w.pool, w.member(a.Index), corev1.EventTypeWarning, "BodyFailed", "RecordFailure",
@@ -97,18 +115,36 @@ func (w *world) message(index int) string {
 func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) error {
 	m := &v1alpha1.Member{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: w.pool.Name + "-" + strconv.Itoa(a.Index), Namespace: w.pool.Namespace,
+			Name: history.Slot(w.pool.Name, a.Index), Namespace: w.pool.Namespace,
 			Labels:     map[string]string{v1alpha1.LabelPool: w.pool.Name},
 			Finalizers: []string{v1alpha1.FinalizerBody},
 		},
 		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(a.Index), Revision: string(a.Revision)},
 	}
-	if err := r.Client.Create(ctx, m); err != nil {
-		return fmt.Errorf("create Member %s: %w", m.Name, err)
+	err := r.Client.Create(ctx, m)
+	if apierrors.IsAlreadyExists(err) {
+		return r.taken(ctx, w, m)
+	}
+	if err != nil {
+		return errorf(err, "create Member %s", m.Name)
 	}
 	r.wrote(w, m)
 	r.tell(w, a, m)
 	return nil
+}
+
+// taken tells why the name of a slot is taken: by the slot, which the cache does
+// not show yet, or by something that will not go away.
+func (r *Reconciler) taken(ctx context.Context, w *world, m *v1alpha1.Member) error {
+	var is v1alpha1.Member
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(m), &is); err != nil {
+		return errorf(err, "create Member %s, which is there", m.Name)
+	}
+	if is.Spec.Pool == m.Spec.Pool && is.Spec.Index == m.Spec.Index {
+		return fmt.Errorf("create Member %s: %w", m.Name, errRace)
+	}
+	return fmt.Errorf("create Member %s: %w by the member with index %d of Pool %s: delete that one",
+		m.Name, errForeign, is.Spec.Index, is.Spec.Pool)
 }
 
 // tell records what has happened to a member as an event of the pool.
@@ -130,28 +166,6 @@ func Sentence(a *rollout.Action, member string) string {
 		return fmt.Sprintf("%s is removed (%s)", member, a.Why)
 	}
 	return fmt.Sprintf("%s is replaced, by revision %s (%s)", member, a.Revision, a.Why)
-}
-
-// prune lets revisions go that nobody needs any more.
-func (r *Reconciler) prune(ctx context.Context, w *world) error {
-	limit := snapshot.DefaultRevisionHistoryLimit
-	if l := w.pool.Spec.RevisionHistoryLimit; l != nil {
-		limit = int(*l)
-	}
-	if len(w.revisions) <= limit+1 {
-		return nil
-	}
-	s := &w.snapshot
-	keep := map[string]bool{string(s.Target.ID): true, string(s.Current.ID): true, string(s.RolledBack): true}
-	for _, m := range w.members {
-		keep[m.Spec.Revision], keep[m.Status.Revision] = true, true
-	}
-	for _, rev := range history.Prune(w.revisions, keep, limit) {
-		if err := r.Client.Delete(ctx, rev, client.Preconditions{UID: &rev.UID, ResourceVersion: &rev.ResourceVersion}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete ControllerRevision %s: %w", rev.Name, err)
-		}
-	}
-	return nil
 }
 
 func cut(object string) (kind, name string) {

@@ -3,9 +3,9 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,9 @@ const (
 	// unseenRetry is how long the cache may take to show a write before its
 	// object is looked up.
 	unseenRetry = 2 * time.Second
+	// longestRetry bounds the backoff of a pool whose passes fail. It begins
+	// at passInterval.
+	longestRetry = time.Minute
 )
 
 // Reconciler keeps pools as their spec says.
@@ -60,8 +64,10 @@ type Reconciler struct {
 	writes fresh.Writes
 	mu     sync.Mutex
 	// passed and reported are when a pool's last pass began, and when its
-	// status was last written. They pace, and decide nothing.
+	// status was last written, retries counts the passes that failed in a row.
+	// They pace, and decide nothing.
 	passed, reported map[types.NamespacedName]time.Time
+	retries          workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
 // SetupWithManager has the controller woken by pools, members, claims and
@@ -69,6 +75,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.passed = map[types.NamespacedName]time.Time{}
 	r.reported = map[types.NamespacedName]time.Time{}
+	r.retries = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](passInterval, longestRetry)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pool").
 		For(&v1alpha1.Pool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -106,38 +113,57 @@ func request(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// Reconcile makes one pass over a pool: read, plan, apply, report.
+// Reconcile makes one pass over a pool: read, plan, apply, report. One that
+// fails is tried again with backoff, whatever else wakes the pool meanwhile.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if wait := r.tooSoon(req.NamespacedName); wait > 0 {
+	key := req.NamespacedName
+	if wait := r.tooSoon(key); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	var p v1alpha1.Pool
-	if err := r.Client.Get(ctx, req.NamespacedName, &p); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if p.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(&p, v1alpha1.FinalizerMembers) {
-		if err := r.Client.Update(ctx, &p); err != nil {
-			return requeueOnConflict(err)
-		}
-	}
-	w, err := r.read(ctx, &p)
+	next, err := r.pass(ctx, key)
 	switch {
 	case errors.Is(err, errUnseen):
 		return reconcile.Result{RequeueAfter: unseenRetry}, nil
+	case err == nil:
+		r.retries.Forget(key)
+		return reconcile.Result{RequeueAfter: next}, nil
+	}
+	// An error that is handed back would be retried without regard to next,
+	// and its backoff would begin anew whenever something happens.
+	retry := r.retries.When(key)
+	if !lost(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "the pass failed", "retryAfter", retry)
+	}
+	return reconcile.Result{RequeueAfter: min(retry, cmp.Or(next, retry))}, nil
+}
+
+// pass returns how long until time alone brings the next one; 0 for never.
+func (r *Reconciler) pass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	var p v1alpha1.Pool
+	err := r.Client.Get(ctx, key, &p)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.forget(key)
+		return 0, r.releaseOrphans(ctx, key)
 	case err != nil:
-		return requeueOnConflict(err)
-	case w.finished():
-		return reconcile.Result{}, r.finish(ctx, w)
+		return 0, err
+	}
+	w := &world{pool: &p, generation: p.Generation, now: r.Now(), again: r.retries.NumRequeues(key) >= raceRetries}
+	if p.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(&p, v1alpha1.FinalizerMembers) {
+		if err := r.Client.Update(ctx, &p); err != nil {
+			return 0, r.complain(ctx, w, errorf(err, "add finalizer to Pool %s", p.Name))
+		}
+	}
+	if err := r.read(ctx, w); err != nil {
+		return 0, r.complain(ctx, w, err)
+	}
+	if w.finished() {
+		return 0, r.complain(ctx, w, r.finish(ctx, w))
 	}
 	plan := rollout.New(&w.snapshot, w.now)
-	if err := r.apply(ctx, w, plan); err != nil {
-		return requeueOnConflict(err)
-	}
+	r.apply(ctx, w, plan)
 	later, err := r.report(ctx, w, plan)
-	if err != nil {
-		return requeueOnConflict(err)
-	}
-	return reconcile.Result{RequeueAfter: w.next(plan, later)}, nil
+	return w.next(plan, later), errors.Join(append(w.failed, err)...)
 }
 
 // tooSoon is how long to wait until the next pass, so that bursts of events
@@ -146,38 +172,42 @@ func (r *Reconciler) tooSoon(pool types.NamespacedName) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Now()
-	if wait := r.passed[pool].Add(passInterval).Sub(now); wait > 0 && wait <= passInterval {
+	if wait := remaining(r.passed[pool], passInterval, now); wait > 0 {
 		return wait
 	}
 	r.passed[pool] = now
 	return 0
 }
 
-// requeueOnConflict treats a lost race as what it is: somebody else was first,
-// and the next pass sees it.
-func requeueOnConflict(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: passInterval}, nil
+// remaining is what is left of an interval. After a clock went back it is none.
+func remaining(since time.Time, interval time.Duration, now time.Time) time.Duration {
+	wait := since.Add(interval).Sub(now)
+	if wait > interval {
+		return 0
 	}
-	return reconcile.Result{}, err
+	return max(0, wait)
 }
 
-// finish lets a deleted pool go, whose members are gone.
+// forget drops what is kept in memory of a pool that is not there.
+func (r *Reconciler) forget(pool types.NamespacedName) {
+	r.writes.ForgetAll(pool)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.passed, pool)
+	delete(r.reported, pool)
+}
+
+// finish lets a deleted pool go, whose members are gone. Its revisions go
+// first, and are looked up: the pool is the last that knows of them.
 func (r *Reconciler) finish(ctx context.Context, w *world) error {
-	for _, rev := range w.revisions {
-		if err := r.Client.Delete(ctx, rev); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete ControllerRevision %s: %w", rev.Name, err)
-		}
+	if err := r.releaseAll(ctx, r.Reader, client.ObjectKeyFromObject(w.pool), false); err != nil {
+		return err
 	}
 	if !controllerutil.RemoveFinalizer(w.pool, v1alpha1.FinalizerMembers) {
 		return nil
 	}
-	r.mu.Lock()
-	delete(r.passed, client.ObjectKeyFromObject(w.pool))
-	delete(r.reported, client.ObjectKeyFromObject(w.pool))
-	r.mu.Unlock()
-	if err := r.Client.Update(ctx, w.pool); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("remove finalizer from Pool %s: %w", w.pool.Name, err)
+	if err := r.Client.Update(ctx, w.pool); client.IgnoreNotFound(err) != nil {
+		return errorf(err, "remove finalizer from Pool %s", w.pool.Name)
 	}
 	return nil
 }

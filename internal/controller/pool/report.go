@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,9 +18,7 @@ import (
 // report writes what the pass came to: the pool's status, and the members'
 // Updated conditions. It returns how long what it left out has to wait.
 func (r *Reconciler) report(ctx context.Context, w *world, p *rollout.Plan) (time.Duration, error) {
-	if err := r.reportMembers(ctx, w, p); err != nil {
-		return 0, err
-	}
+	r.reportMembers(ctx, w, p)
 	old := w.pool.Status.DeepCopy()
 	st := old.DeepCopy()
 	w.fill(st, p)
@@ -35,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *rollout.Plan) (tim
 	updated := w.pool.DeepCopy()
 	updated.Status = *st
 	if err := r.Client.Status().Patch(ctx, updated, client.MergeFrom(w.pool)); err != nil {
-		return 0, fmt.Errorf("patch status of Pool %s: %w", w.pool.Name, err)
+		return 0, errorf(err, "patch status of Pool %s", w.pool.Name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +44,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *rollout.Plan) (tim
 func (r *Reconciler) statusSoon(pool types.NamespacedName, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reported[pool].Add(statusInterval).Sub(now)
+	return remaining(r.reported[pool], statusInterval, now)
 }
 
 func sameConditions(a, b []metav1.Condition) bool {
@@ -82,10 +79,8 @@ func (w *world) fill(st *v1alpha1.PoolStatus, p *rollout.Plan) {
 	if s.RolledBack != "" {
 		st.TargetRevision = string(s.RolledBack)
 	}
-	for _, n := range p.Actions {
-		if n.Kind == rollout.Stand {
-			st.CurrentRevision = string(n.Revision)
-		}
+	if w.stood != "" {
+		st.CurrentRevision = string(w.stood)
 	}
 	st.Rollout = w.rollout(st.Rollout, p)
 	w.conditions(&st.Conditions, p)
@@ -130,38 +125,25 @@ func (w *world) conditions(list *[]metav1.Condition, p *rollout.Plan) {
 		is   rollout.Condition
 	}{
 		{v1alpha1.ConditionReady, p.Ready},
-		{v1alpha1.ConditionReconciling, p.Reconciling},
-		{v1alpha1.ConditionStalled, w.stalled(p)},
-		{v1alpha1.ConditionUpdated, w.updated(p)},
+		{v1alpha1.ConditionReconciling, w.reconciling(p.Reconciling)},
+		{v1alpha1.ConditionStalled, w.stalled(p.Stalled)},
+		{v1alpha1.ConditionUpdated, w.updated(p.Updated)},
 		{v1alpha1.ConditionAvailable, p.Available},
 	} {
-		meta.SetStatusCondition(list, metav1.Condition{
-			Type: c.name, Status: metav1.ConditionStatus(c.is.Status), Reason: c.is.Reason, Message: c.is.Message,
-			ObservedGeneration: w.generation,
-		})
+		w.set(list, c.name, c.is)
 	}
-}
-
-func (w *world) stalled(p *rollout.Plan) rollout.Condition {
-	if w.invalid != nil {
-		return rollout.Condition{Status: rollout.True, Reason: InvalidTemplate, Message: w.invalid.Error()}
-	}
-	return p.Stalled
-}
-
-func (w *world) updated(p *rollout.Plan) rollout.Condition {
-	if w.invalid != nil {
-		return rollout.Condition{Status: rollout.Unknown, Reason: InvalidTemplate, Message: "nothing is done until the template is right: " + w.invalid.Error()}
-	}
-	return p.Updated
 }
 
 // membersAtOnce bounds how many members' conditions one pass writes.
 const membersAtOnce = 200
 
 // reportMembers writes each member's Updated condition, where its reason has
-// changed. It is no part of the plan: a conflict leaves it to the next pass.
-func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Plan) error {
+// changed. It is no part of the plan: a conflict leaves it to the next pass, and
+// one that fails keeps nobody else from being told.
+func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Plan) {
+	if len(w.failed) > 0 && !w.answering() {
+		return
+	}
 	written := 0
 	for i, m := range w.members {
 		want := w.memberCondition(p, &w.snapshot.Members[i])
@@ -169,11 +151,11 @@ func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Pla
 		if have != nil && have.Status == want.Status && have.Reason == want.Reason || have == nil && want.Status == "" {
 			continue
 		}
-		if transient(have, want) || actedOn(p, &w.snapshot.Members[i]) {
+		if transient(have, want) || w.written[m.Name] {
 			continue
 		}
 		if written++; written > membersAtOnce {
-			return nil
+			return
 		}
 		updated := m.DeepCopy()
 		if want.Status == "" {
@@ -182,11 +164,14 @@ func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Pla
 			meta.SetStatusCondition(&updated.Status.Conditions, want)
 		}
 		if err := r.Client.Status().Update(ctx, updated); err != nil {
-			return fmt.Errorf("update status of Member %s: %w", m.Name, err)
+			w.fail(errorf(err, "update status of Member %s", m.Name))
+			if !lost(err) && !w.answering() {
+				return
+			}
+			continue
 		}
 		r.wrote(w, updated)
 	}
-	return nil
 }
 
 // memberCondition says how the member stands to the target; empty for a slot
@@ -214,18 +199,4 @@ func transient(have *metav1.Condition, want metav1.Condition) bool {
 		return false
 	}
 	return want.Reason == string(rollout.RollingMember) || want.Reason == string(rollout.Next)
-}
-
-// actedOn tells whether the plan wrote to the member already: what was read of
-// it is no longer what is stored.
-func actedOn(p *rollout.Plan, m *rollout.Member) bool {
-	for i := range p.Actions {
-		switch a := &p.Actions[i]; a.Kind {
-		case rollout.Undo, rollout.Grant, rollout.Disrupt:
-			if a.Index == m.Index {
-				return true
-			}
-		}
-	}
-	return false
 }

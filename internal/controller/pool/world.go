@@ -9,9 +9,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
@@ -22,49 +22,69 @@ import (
 // errUnseen: the cache has not seen this controller's own last writes.
 var errUnseen = errors.New("own writes not seen yet")
 
-// InvalidTemplate is the reason of conditions of a pool whose template is
-// wrong.
-const InvalidTemplate = "InvalidTemplate"
-
-// world is all that a pass over a pool read.
+// world is all that a pass over a pool read, and what came of it.
 type world struct {
 	pool       *v1alpha1.Pool
 	generation int64
-	members    []*v1alpha1.Member
-	revisions  []*appsv1.ControllerRevision
-	records    map[string]history.Record
-	waiting    int
-	// invalid is what is wrong with the template; nil for nothing.
+	// members have the places that they have in the snapshot; extra are those
+	// whose index another one has.
+	members, extra []*v1alpha1.Member
+	revisions      []*appsv1.ControllerRevision
+	records        map[string]history.Record
+	waiting        int
+	// invalid is why nothing can be done: what is wrong with the template or
+	// with a revision. Reason names it, passing tells that it may end by
+	// itself.
 	invalid  error
+	reason   string
+	passing  bool
 	snapshot rollout.Snapshot
 	now      time.Time
 	// wake is when time alone changes what was read: a hold ends.
 	wake time.Time
+
+	// failed is what went wrong, in order. Again: it has for a while.
+	failed []error
+	again  bool
+	// written are the Members that were written, stood the revision on which
+	// the pool has come to stand.
+	written map[string]bool
+	stood   rollout.Revision
 }
 
 // read gathers everything that the plan depends on.
-func (r *Reconciler) read(ctx context.Context, p *v1alpha1.Pool) (*world, error) {
-	w := &world{pool: p, generation: p.Generation, now: r.Now()}
+func (r *Reconciler) read(ctx context.Context, w *world) error {
+	w.records, w.written = map[string]history.Record{}, map[string]bool{}
 	if err := r.list(ctx, w); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.unseen(ctx, w); err != nil {
-		return nil, err
+		return err
 	}
 	for _, m := range w.members {
-		w.wake = earliest(w.wake, snapshot.HoldEnds(m))
+		if end := snapshot.HoldEnds(m); end.After(w.now) {
+			w.wake = earliest(w.wake, end)
+		}
 	}
 	if err := r.readRevisions(ctx, w); err != nil {
-		return nil, err
+		if lost(err) && !w.again {
+			return err
+		}
+		w.fail(err)
+		w.cannot(string(rollout.SourcesUnresolved), err)
+		w.passing = !refused(err)
 	}
-	stored := history.Stored{Pool: p, Members: w.members, Revisions: w.revisions, Invalid: w.invalid}
+	stored := history.Stored{Pool: w.pool, Members: w.members, Revisions: w.revisions, Invalid: w.invalid}
 	s, err := stored.Snapshot(w.now)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.snapshot = *s
-	return w, nil
+	return nil
 }
+
+// cannot notes why nothing can be done.
+func (w *world) cannot(reason string, err error) { w.reason, w.invalid = reason, err }
 
 // list reads members, claims and revisions from the cache.
 func (r *Reconciler) list(ctx context.Context, w *world) error {
@@ -72,22 +92,24 @@ func (r *Reconciler) list(ctx context.Context, w *world) error {
 	mine := client.MatchingFields{FieldPool: w.pool.Name}
 	var members v1alpha1.MemberList
 	if err := r.Client.List(ctx, &members, ns, mine, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list members of Pool %s: %w", w.pool.Name, err)
+		return errorf(err, "list members of Pool %s", w.pool.Name)
 	}
+	all := make([]*v1alpha1.Member, len(members.Items))
 	for i := range members.Items {
-		w.members = append(w.members, &members.Items[i])
+		all[i] = &members.Items[i]
 	}
-	slices.SortFunc(w.members, func(a, b *v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
+	w.members, w.extra = history.Distinct(all)
 	var revisions appsv1.ControllerRevisionList
 	if err := r.Client.List(ctx, &revisions, ns, client.MatchingLabels{v1alpha1.LabelPool: w.pool.Name}); err != nil {
-		return fmt.Errorf("list revisions of Pool %s: %w", w.pool.Name, err)
+		return errorf(err, "list revisions of Pool %s", w.pool.Name)
 	}
 	for i := range revisions.Items {
 		w.revisions = append(w.revisions, &revisions.Items[i])
 	}
+	w.revisions = history.Of(w.pool.Name, w.revisions)
 	var claims v1alpha1.ClaimList
 	if err := r.Client.List(ctx, &claims, ns, mine, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list claims of Pool %s: %w", w.pool.Name, err)
+		return errorf(err, "list claims of Pool %s", w.pool.Name)
 	}
 	for i := range claims.Items {
 		if c := &claims.Items[i]; c.DeletionTimestamp.IsZero() && (c.Status.Phase == "" || c.Status.Phase == v1alpha1.ClaimPending) {
@@ -102,6 +124,9 @@ func (r *Reconciler) list(ctx context.Context, w *world) error {
 func (r *Reconciler) unseen(ctx context.Context, w *world) error {
 	versions := make(map[string]string, len(w.members)+len(w.revisions))
 	for _, m := range w.members {
+		versions["Member/"+m.Name] = m.ResourceVersion
+	}
+	for _, m := range w.extra {
 		versions["Member/"+m.Name] = m.ResourceVersion
 	}
 	for _, rev := range w.revisions {
@@ -132,7 +157,7 @@ func (r *Reconciler) lookUp(ctx context.Context, pool types.NamespacedName, obje
 		r.writes.Forget(pool, object)
 		return nil
 	case err != nil:
-		return fmt.Errorf("look up %s %s: %w", kind, name, err)
+		return errorf(err, "look up %s %s", kind, name)
 	default:
 		return errUnseen
 	}
@@ -141,67 +166,102 @@ func (r *Reconciler) lookUp(ctx context.Context, pool types.NamespacedName, obje
 // readRevisions reads what happened to the revisions, and stores that of the
 // template if it is new.
 func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
-	w.records = map[string]history.Record{}
+	var unread []error
 	for _, rev := range w.revisions {
 		rec, err := history.ReadRecord(rev)
 		if err != nil {
-			return err
+			unread = append(unread, err)
 		}
 		w.records[history.RevisionID(rev)] = rec
 	}
 	if !w.pool.DeletionTimestamp.IsZero() {
+		return nil // no body is born any more, whatever the records say
+	}
+	if len(unread) > 0 {
+		w.cannot(string(rollout.SourcesUnresolved), errors.Join(unread...))
 		return nil
 	}
-	if w.invalid = r.Check(w.pool); w.invalid != nil {
+	if err := r.Check(w.pool); err != nil {
+		w.cannot(InvalidTemplate, err)
 		return nil //nolint:nilerr // it is reported in the pool's conditions
 	}
 	id, err := history.ID(&w.pool.Spec.Template)
 	if err != nil {
-		w.invalid = err
+		w.cannot(InvalidTemplate, err)
 		return nil //nolint:nilerr // it is reported in the pool's conditions
 	}
+	if err := r.protect(ctx, w); err != nil {
+		return err
+	}
 	return r.ensure(ctx, w, id)
+}
+
+// protect sees to it that no revision goes while it may be needed. One that is
+// being deleted already cannot be helped.
+func (r *Reconciler) protect(ctx context.Context, w *world) error {
+	for _, rev := range w.revisions {
+		if rev.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(rev, v1alpha1.FinalizerRevision) {
+			if err := r.update(ctx, w, rev); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ensure stores the revision that the template says now, and notes when it
 // became the target.
 func (r *Reconciler) ensure(ctx context.Context, w *world, id string) error {
-	var last int64
-	var found *appsv1.ControllerRevision
-	for _, rev := range w.revisions {
-		last = max(last, rev.Revision)
-		if history.RevisionID(rev) == id {
-			found = rev
-		}
+	found := w.revision(rollout.Revision(id))
+	newest := w.revisions[max(0, len(w.revisions)-1):]
+	if found != nil && found.Revision >= newest[0].Revision {
+		return nil
 	}
-	rec := w.records[id]
-	switch {
-	case found == nil:
-		if w.invalid = r.Validate(w.pool); w.invalid != nil {
+	if found == nil {
+		if err := r.Validate(w.pool); err != nil {
+			w.cannot(InvalidTemplate, err)
 			return nil //nolint:nilerr // it is reported in the pool's conditions
 		}
-		rev, err := history.New(w.pool, id, last+1)
-		if err != nil {
-			return err
-		}
-		rec = rec.Renew(w.now)
-		if err := history.WriteRecord(rev, rec); err != nil {
-			return err
-		}
-		if err := r.Client.Create(ctx, rev); err != nil {
-			return fmt.Errorf("create ControllerRevision %s: %w", rev.Name, err)
-		}
-		w.revisions = append(w.revisions, rev)
-		r.wrote(w, rev)
-	case found.Revision < last:
-		rec = rec.Renew(w.now)
-		found.Revision = last + 1
-		if err := r.store(ctx, w, found, rec); err != nil {
+	}
+	next, changed := history.Next(w.revisions)
+	for _, rev := range changed {
+		if err := r.update(ctx, w, rev); err != nil {
 			return err
 		}
 	}
+	rec := w.records[id].Renew(w.now)
+	if found != nil {
+		found.Revision = next
+		return r.store(ctx, w, found, rec)
+	}
+	rev, err := history.New(w.pool, id, next)
+	if err != nil {
+		return err
+	}
+	if err := history.WriteRecord(rev, rec); err != nil {
+		return err
+	}
+	if err := r.Client.Create(ctx, rev); apierrors.IsAlreadyExists(err) {
+		return r.takenRevision(ctx, w, rev)
+	} else if err != nil {
+		return errorf(err, "create ControllerRevision %s", rev.Name)
+	}
+	w.revisions = append(w.revisions, rev)
 	w.records[id] = rec
+	r.wrote(w, rev)
 	return nil
+}
+
+// takenRevision tells why the name of a revision is taken.
+func (r *Reconciler) takenRevision(ctx context.Context, w *world, rev *appsv1.ControllerRevision) error {
+	var is appsv1.ControllerRevision
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rev), &is); err != nil {
+		return errorf(err, "create ControllerRevision %s, which is there", rev.Name)
+	}
+	if is.Labels[v1alpha1.LabelPool] == w.pool.Name && history.RevisionID(&is) == history.RevisionID(rev) {
+		return fmt.Errorf("create ControllerRevision %s: %w", rev.Name, errRace)
+	}
+	return fmt.Errorf("create ControllerRevision %s: %w by one that is not Pool %s's: delete that one", rev.Name, errForeign, w.pool.Name)
 }
 
 // store writes a revision's record.
@@ -209,10 +269,18 @@ func (r *Reconciler) store(ctx context.Context, w *world, rev *appsv1.Controller
 	if err := history.WriteRecord(rev, rec); err != nil {
 		return err
 	}
-	if err := r.Client.Update(ctx, rev); err != nil {
-		return fmt.Errorf("update ControllerRevision %s: %w", rev.Name, err)
+	if err := r.update(ctx, w, rev); err != nil {
+		return err
 	}
 	w.records[history.RevisionID(rev)] = rec
+	return nil
+}
+
+// update writes a revision.
+func (r *Reconciler) update(ctx context.Context, w *world, rev *appsv1.ControllerRevision) error {
+	if err := r.Client.Update(ctx, rev); err != nil {
+		return errorf(err, "update ControllerRevision %s", rev.Name)
+	}
 	r.wrote(w, rev)
 	return nil
 }
@@ -227,7 +295,9 @@ func (r *Reconciler) wrote(w *world, o client.Object) {
 }
 
 // finished tells whether a deleted pool has nothing left.
-func (w *world) finished() bool { return w.snapshot.Deleting && len(w.members) == 0 }
+func (w *world) finished() bool {
+	return w.snapshot.Deleting && len(w.members) == 0 && len(w.extra) == 0
+}
 
 // resync is how often a pool is looked at although nothing was heard of it.
 const resync = 10 * time.Minute
@@ -251,13 +321,21 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// member is the one with the index.
-func (w *world) member(index int) *v1alpha1.Member {
+// find is the place of the member with the index; -1 if there is none.
+func (w *world) find(index int) int {
 	i, ok := slices.BinarySearchFunc(w.members, index, func(m *v1alpha1.Member, index int) int { return int(m.Spec.Index) - index })
 	if !ok {
-		return nil
+		return -1
 	}
-	return w.members[i]
+	return i
+}
+
+// member is the one with the index.
+func (w *world) member(index int) *v1alpha1.Member {
+	if i := w.find(index); i >= 0 {
+		return w.members[i]
+	}
+	return nil
 }
 
 // revision is the stored one with the id.
@@ -268,9 +346,4 @@ func (w *world) revision(id rollout.Revision) *appsv1.ControllerRevision {
 		}
 	}
 	return nil
-}
-
-func nowMicro(t time.Time) *metav1.MicroTime {
-	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
-	return &m
 }
