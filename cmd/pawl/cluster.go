@@ -9,7 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
@@ -51,6 +54,7 @@ func (p *program) dial() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	quiet()
 	c := &cluster{namespace: namespace, name: p.name}
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -60,6 +64,10 @@ func (p *program) dial() (*cluster, error) {
 	}
 	return c, nil
 }
+
+// quiet keeps controller-runtime from telling a person, after half a minute,
+// that nobody has asked it to log.
+var quiet = sync.OnceFunc(func() { ctrllog.SetLogger(logr.Discard()) })
 
 // config reads the kubeconfig.
 func (p *program) config() (*rest.Config, error) {

@@ -33,7 +33,7 @@ func (p *program) end(c *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
-	if told := exitStatus(0); errors.As(err, &told) {
+	if told := exitError(0); errors.As(err, &told) {
 		return int(told)
 	}
 	if usage := new(usageError); errors.As(err, &usage) {

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +32,15 @@ import (
 // patience is how long anything may take on a machine that is busy.
 const patience = 2 * time.Minute
 
-func TestMain(m *testing.M) { os.Exit(pawldtest.Main(m, pawldtest.WithSim())) }
+// asPawl has the test's program be pawl itself.
+const asPawl = "PAWL_TEST_AS_PAWL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asPawl) != "" {
+		main()
+	}
+	os.Exit(pawldtest.Main(m, pawldtest.WithSim()))
+}
 
 // place is a namespace of the test's own on a real server.
 type place struct {
@@ -43,10 +53,14 @@ type place struct {
 
 func newPlace(t *testing.T, s *pawldtest.Server) *place {
 	t.Helper()
-	c, err := client.New(s.Config, client.Options{})
+	scheme, err := newScheme()
 	if err == nil {
-		err = v1alpha1.AddToScheme(c.Scheme())
+		err = corev1.AddToScheme(scheme)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(s.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,33 +293,33 @@ func TestIntegration_Controller(t *testing.T) {
 	for _, file := range []string{"account.yaml", "configmaps.yaml"} {
 		p.apply("../../examples/objects/" + file)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan string, 1)
-	go func() {
-		status, _, log := p.call(ctx, "controller", "--leader-elect-namespace", "default", "--metrics-address", "0", "--health-address", "127.0.0.1:0")
-		ended <- fmt.Sprintf("exit status %d\n%s", status, log)
-	}()
+	pawl := exec.Command(os.Args[0], "controller", "--kubeconfig", p.kubeconfig,
+		"--leader-elect-namespace", "default", "--metrics-address", "0", "--health-address", "127.0.0.1:0")
+	pawl.Env = append(os.Environ(), asPawl+"=1")
+	var log bytes.Buffer
+	pawl.Stderr = &log
+	if err := pawl.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pawl.Process.Kill() }()
 	p.eventually("the pool stands", func() bool { return p.now("settings").Status.Free == 3 })
 	p.says(p.must("get", "settings"), "AllMembersCurrent")
 	var one corev1.ConfigMap
 	if err := p.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "settings-1"}, &one); err != nil || one.Data["owner"] != "settings/1" {
 		t.Errorf("%+v, %v", one.Data, err)
 	}
-	stop()
-	select {
-	case how := <-ended:
-		first, log, _ := strings.Cut(how, "\n")
-		if first != "exit status 0" {
-			t.Errorf("it ended with %s", how)
-		}
-		for line := range strings.Lines(log) {
-			if !json.Valid([]byte(line)) {
-				t.Errorf("a line of the log is no JSON: %s", line)
-			}
-		}
-	case <-time.After(patience):
-		t.Error("the controller does not stop")
+	if err := pawl.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
+	if err := pawl.Wait(); err != nil {
+		t.Errorf("it ended with %v:\n%s", err, &log)
+	}
+	for line := range strings.Lines(log.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a line of the log is no JSON: %s", line)
+		}
+	}
+	p.says(log.String(), `"msg":"stopped"`)
 }
 
 // apply makes the objects of a file of manifests.

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-dev/pawl/simulate"
 )
 
-// exitStatus is an error that has been told already; what is left to do is to
+// exitError is an error that has been told already; what is left to do is to
 // exit with it.
-type exitStatus int
+type exitError int
 
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // The exit statuses of pawl simulate.
 const (
-	someFailed exitStatus = 1
-	someWrong  exitStatus = 2
+	errSomeFailed exitError = 1
+	errSomeWrong  exitError = 2
 )
 
 func newSimulateCommand() *cobra.Command {
@@ -90,9 +90,9 @@ func (s *simulation) run(args []string, out, problems io.Writer) error {
 	case err != nil:
 		return err
 	case n[simulate.Wrong] > 0:
-		return someWrong
+		return errSomeWrong
 	case n[simulate.Failed] > 0:
-		return someFailed
+		return errSomeFailed
 	}
 	return nil
 }

@@ -33,11 +33,11 @@ func TestSimulation_Run(t *testing.T) {
 	}{
 		"passes": {"all hold", simulation{seed: 1, seeds: 2, output: "text"}, []string{good}, nil,
 			"ok    good\nscenarios: 1 passed, 0 failed, 0 waiting\n", ""},
-		"fails": {"the line and the state are told", simulation{seed: 1, seeds: 2, output: "text"}, []string{good, bad}, someFailed,
+		"fails": {"the line and the state are told", simulation{seed: 1, seeds: 2, output: "text"}, []string{good, bad}, errSomeFailed,
 			"seed 1, 0s: finally: free == 2 (" + bad + ":4)\n        pool: target A", ""},
 		"waits": {"it neither passes nor fails", simulation{seed: 1, seeds: 1, output: "text"}, []string{waits}, nil,
 			"wait  waits: needs expect.grants\nscenarios: 0 passed, 0 failed, 1 waiting\n", ""},
-		"wrong": {"a wrong file outweighs a failure", simulation{seed: 1, seeds: 1, output: "text"}, []string{bad, wrong}, someWrong,
+		"wrong": {"a wrong file outweighs a failure", simulation{seed: 1, seeds: 1, output: "text"}, []string{bad, wrong}, errSomeWrong,
 			"FAIL  bad", wrong + `:3: scenario: unknown field "expekt"`},
 		"narrates": {"the story comes before the verdict", simulation{seed: 4, seeds: 1, narrate: true, output: "text"}, []string{good}, nil,
 			"good, seed 4\n", ""},
@@ -59,7 +59,7 @@ func TestSimulation_Run(t *testing.T) {
 	t.Run("json", func(t *testing.T) {
 		var out bytes.Buffer
 		s := simulation{seed: 1, seeds: 1, output: "json"}
-		if err := s.run([]string{dir}, &out, &out); !errors.Is(err, someWrong) {
+		if err := s.run([]string{dir}, &out, &out); !errors.Is(err, errSomeWrong) {
 			t.Fatalf("a directory stands for its files: %v", err)
 		}
 		var doc struct {
