@@ -67,9 +67,10 @@ func (c *planner) pass() {
 	state := c.cache.state
 	snap := rollout.Snapshot{
 		Policy: spec.policy, Target: state.record(spec.target), Current: state.record(state.current),
-		Members: c.read(), Unreadable: w.unreadable(), Deleting: spec.deleting,
+		Members: c.read(), Unreadable: w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge,
 	}
 	plan := rollout.New(&snap, w.time())
+	w.judge.planned(p, &snap, plan)
 	seen := slices.Clone(c.cache.slots)
 	for i := range plan.Actions {
 		if !c.apply(&plan.Actions[i], &seen) {
@@ -184,12 +185,12 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	}
 	now := conditions{plan.Ready, plan.Reconciling, plan.Stalled, plan.Updated, plan.Available}
 	same := now == st.conditions && slices.Equal(plan.Blockers, st.blockers) && slices.Equal(c.verdicts, st.verdicts)
-	if same && plan.Next == st.next {
+	if same && plan.Next == st.next && plan.Surge == st.surge {
 		return
 	}
 	p.w.writes++
 	p.w.narrateStatus(p, &now, plan)
-	st.conditions, st.blockers, st.next = now, slices.Clone(plan.Blockers), plan.Next
+	st.conditions, st.blockers, st.next, st.surge = now, slices.Clone(plan.Blockers), plan.Next, plan.Surge
 	st.verdicts, c.verdicts = c.verdicts, st.verdicts
 	p.w.changed(p)
 }

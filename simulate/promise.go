@@ -11,7 +11,8 @@ import (
 
 // promises are what must hold at every action, whatever a scenario expects:
 // what FORMAT.md lists, and a few more of the design's rules. They are counted
-// here anew, and not with the engine's own ledger.
+// here anew, and not with the engine's own ledger; what the engine says of its
+// plans is checked beside them.
 //
 // A controller that reads late cannot know what it has not seen. Where a
 // promise is about numbers, it is broken if it is broken both in truth and in
@@ -24,6 +25,16 @@ type promises struct {
 	// disturbed is when something last happened that controllers need an
 	// instant to learn of.
 	disturbed time.Duration
+}
+
+// planned checks a plan against what the engine itself promises.
+func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+	if len(plan.Actions) == 0 {
+		return
+	}
+	if err := rollout.CheckInvariants(s, plan); err != nil {
+		j.promise("the plan for %s: %v", p.name, err)
+	}
 }
 
 // rolls notes that a slot is taken out of service for drift.

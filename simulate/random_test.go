@@ -154,7 +154,7 @@ func (d *drawing) nature() {
 	d.stop = d.seconds("stop", 5, 10, 0, 60)
 	d.drain = d.seconds("drain", 0, 0, 20)
 	d.timeout = d.seconds("bootTimeout", 120, 300, 90)
-	d.lag = d.seconds("lag", 0, 0, 1, 5)
+	d.lag = d.seconds("lag", 0, 0, 1, 5, 20)
 	d.line("world:")
 	d.line("  {boot: %v, stop: %v, drain: %v, bootTimeout: %v, lag: %v}", d.boot, d.stop, d.drain, d.timeout, d.lag)
 	d.bad = nil

@@ -130,6 +130,8 @@ type status struct {
 	blockers   []rollout.Tally
 	verdicts   []verdict
 	next       string
+	// surge is how many surplus slots the last plan left on purpose.
+	surge int
 }
 
 // verdict is a member's blocker.
