@@ -25,26 +25,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child starts pawld, and beside it what a pool's process would be, says where
-// and who they are, and waits to be killed.
+// child starts pawld, and beside it what a pool's process would be, tells
+// standard output where and who they are, and waits to be killed.
 func child() {
 	s, err := start([]Option{WithoutControllers()})
 	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		panic(err)
 	}
 	body := exec.Command("sleep", "1000")
 	body.Dir = filepath.Join(s.Dir, "processes")
 	body.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := os.MkdirAll(body.Dir, 0o700); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		panic(err)
 	}
 	if err := body.Start(); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		panic(err)
 	}
-	fmt.Println(s.Dir, s.PID(), body.Process.Pid)
+	_, _ = fmt.Fprintln(os.Stdout, s.Dir, s.PID(), body.Process.Pid)
 	select {}
 }
 
