@@ -1,10 +1,13 @@
 package simulate
 
 import (
+	"flag"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+var seeds = flag.Int("seeds", 1, "how many seeds to play the scenario files under")
 
 // files are all scenario files of the project.
 func files(t testing.TB) []string {
@@ -17,7 +20,11 @@ func files(t testing.TB) []string {
 }
 
 func TestScenarios(t *testing.T) {
-	for _, r := range Play(files(t), Options{Seeds: []int64{1}}) {
+	var o Options
+	for i := range *seeds {
+		o.Seeds = append(o.Seeds, int64(i+1))
+	}
+	for _, r := range Play(files(t), o) {
 		t.Run(strings.TrimSuffix(filepath.Base(r.File), ".yaml"), func(t *testing.T) {
 			switch r.Verdict() {
 			case Wrong:
@@ -26,8 +33,9 @@ func TestScenarios(t *testing.T) {
 				t.Skipf("needs %s", strings.Join(r.Scenario.Needs, ", "))
 			}
 			for _, run := range r.Results {
-				for _, f := range run.Failures {
-					t.Errorf("seed %d, %v: %s\n%s", run.Seed, f.At, f.short(), f.State)
+				for i := range run.Failures {
+					f := &run.Failures[i]
+					t.Errorf("seed %d, %v: %s\n%s", run.Seed, f.At, f.Words(r.File), f.State)
 				}
 			}
 		})
