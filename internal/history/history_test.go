@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// revisions are of the pool web, with these numbers: r0, r1, …
+// revisions are of the pool web, with these numbers; their ids are r0, r1 and so on.
 func revisions(numbers ...int64) []*appsv1.ControllerRevision {
 	var list []*appsv1.ControllerRevision
 	for i, n := range numbers {

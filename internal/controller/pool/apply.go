@@ -123,7 +123,7 @@ func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) er
 	}
 	err := r.Client.Create(ctx, m)
 	if apierrors.IsAlreadyExists(err) {
-		return r.taken(ctx, w, m)
+		return r.taken(ctx, m)
 	}
 	if err != nil {
 		return errorf(err, "create Member %s", m.Name)
@@ -135,7 +135,7 @@ func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) er
 
 // taken tells why the name of a slot is taken: by the slot, which the cache does
 // not show yet, or by something that will not go away.
-func (r *Reconciler) taken(ctx context.Context, w *world, m *v1alpha1.Member) error {
+func (r *Reconciler) taken(ctx context.Context, m *v1alpha1.Member) error {
 	var is v1alpha1.Member
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(m), &is); err != nil {
 		return errorf(err, "create Member %s, which is there", m.Name)

@@ -52,7 +52,7 @@ func errorf(err error, format string, args ...any) error {
 // lost tells whether the error is a lost race and nothing else: somebody was
 // first, and the next pass sees it.
 func lost(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			if !lost(e) {
 				return false

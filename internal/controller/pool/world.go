@@ -183,12 +183,12 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	}
 	if err := r.Check(w.pool); err != nil {
 		w.cannot(InvalidTemplate, err)
-		return nil //nolint:nilerr // it is reported in the pool's conditions
+		return nil
 	}
 	id, err := history.ID(&w.pool.Spec.Template)
 	if err != nil {
 		w.cannot(InvalidTemplate, err)
-		return nil //nolint:nilerr // it is reported in the pool's conditions
+		return nil
 	}
 	if err := r.protect(ctx, w); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (r *Reconciler) ensure(ctx context.Context, w *world, id string) error {
 	if found == nil {
 		if err := r.Validate(w.pool); err != nil {
 			w.cannot(InvalidTemplate, err)
-			return nil //nolint:nilerr // it is reported in the pool's conditions
+			return nil
 		}
 	}
 	next, changed := history.Next(w.revisions)
