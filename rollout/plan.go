@@ -4,8 +4,10 @@ import "time"
 
 // Plan is what is to be done with a pool now, and why nothing else is.
 type Plan struct {
-	// Actions in the order in which they are to be carried out. One that fails
-	// ends the pass; the next pass begins anew.
+	// Actions in the order in which they are to be carried out. Those on
+	// revisions come first: if one of them fails, none after it may be carried
+	// out. One on a member that fails costs that member only; the next pass
+	// plans anew.
 	Actions []Action
 	// Wake is when time alone changes the plan; zero for never.
 	Wake time.Time
