@@ -46,7 +46,7 @@ by the next pawld on the same data directory.`,
 	f.StringVar(&p.Kubeconfig, "kubeconfig", "", "where to write the kubeconfig (default <data-dir>/kubeconfig)")
 	f.IntVar(&p.Port, "port", 0, "port of the API on 127.0.0.1; 0: the one used last, or a free one")
 	f.BoolVar(&p.Controllers, "controllers", true, "run Pawl's controllers")
-	f.BoolVar(&p.ControllerManager, "controller-manager", false, "also run Kubernetes' own controllers (Deployments, garbage collection, …)")
+	f.BoolVar(&p.ControllerManager, "controller-manager", false, "also run Kubernetes' own controllers; without them nothing acts on Deployments, and deleted namespaces and cascading deletions do not end")
 	f.BoolVar(&p.Sim, "sim", false, "allow pools of simulated bodies")
 	return c
 }
