@@ -81,7 +81,7 @@ test: ## everything below, the cheap first
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory fmt-check layers verify && \
 	$(MAKE) --no-print-directory -j2 build test-beside && \
-	$(MAKE) --no-print-directory scenarios test-integration demo vet-standalone lint-standalone && \
+	$(MAKE) --no-print-directory scenarios test-standalone test-integration demo vet-standalone lint-standalone && \
 	s=$$(($$(date +%s) - start)) && \
 	echo "test: everything passed in $$((s / 60)) min $$((s % 60)) s"
 
@@ -92,6 +92,10 @@ test-beside:
 .PHONY: test-unit
 test-unit: $(tally) ## unit and property tests, under the race detector
 	@$(tally) test-unit go test -json -race -short ./...
+
+.PHONY: test-standalone
+test-standalone: $(tally) ## unit tests of pawld's own parts
+	@$(tally) test-standalone go test -C standalone -json ./internal/...
 
 .PHONY: test-integration
 test-integration: $(tally) pawld ## tests on a real API server, pawld's

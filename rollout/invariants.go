@@ -172,7 +172,7 @@ func (c *checker) birth(a *Action) {
 	if c.target.Halted {
 		c.failf("rule 5: slot %d gets the halted target", a.Index)
 	}
-	if len(c.target.Failures) == 0 {
+	if !c.target.open() {
 		return
 	}
 	if c.probation++; c.probation > 1 {

@@ -71,8 +71,12 @@ func newTerminal(t *testing.T, objects ...client.Object) *terminal {
 		return nil
 	}
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	own := make([]client.Object, len(objects)) // tests that run at once share theirs
+	for i, o := range objects {
+		own[i], _ = o.DeepCopyObject().(client.Object)
+	}
 	term := &terminal{}
-	term.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	term.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(own...).
 		WithStatusSubresource(&v1alpha1.Pool{}, &v1alpha1.Member{}, &v1alpha1.Claim{}).
 		WithIndex(&v1alpha1.Member{}, "spec.pool", byPool).
 		WithIndex(&v1alpha1.Claim{}, "spec.pool", byPool).

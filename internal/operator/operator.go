@@ -53,6 +53,7 @@ const gracePeriod = 20 * time.Second
 
 // Run runs the controllers until ctx ends, and returns once they have stopped.
 func Run(ctx context.Context, c *rest.Config, o Options) error {
+	ctrl.SetLogger(klog.FromContext(ctx)) // once; later calls change nothing
 	scheme, err := newScheme()
 	if err != nil {
 		return err
