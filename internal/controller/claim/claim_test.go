@@ -148,7 +148,7 @@ func TestReconciler_holds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := make([]client.Object, len(tc.objects))
 			for i, o := range tc.objects {
-				objects[i] = o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is what it was
+				objects[i] = o.DeepCopyObject().(client.Object)
 			}
 			r := newReconciler(t, interceptor.Funcs{}, objects...)
 			for range 2 { // the second changes nothing
