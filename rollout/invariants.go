@@ -125,6 +125,9 @@ func (c *checker) disrupt(a *Action, m *Member) {
 	} else {
 		c.birth(a)
 	}
+	if a.Disruption.Cause == BodyFailed && m.served() && m.Body && !gone && a.Revision != m.Runs {
+		c.down++
+	}
 	if a.Disruption.Cause != Drift {
 		return
 	}

@@ -139,6 +139,13 @@ func TestNew(t *testing.T) {
 			want:     []string{"Disrupt 1 Drift to B (StaleDown)", "Disrupt 2 Drift to B (StaleDown)"},
 			blockers: "UnavailableLimit 3, Rolling 2",
 		},
+		"failed and stale, and few at a time": {
+			reason: "rule 3: one blip condemns little, also where it lasted for bootTimeout",
+			s: pool(4, policy(func(p *Policy) { p.MaxInFlight = 2 }), member(0, func(m *Member) { m.Phase = Failed }),
+				member(1, func(m *Member) { m.Phase = Failed }), member(2, func(m *Member) { m.Phase = Failed })),
+			want:     []string{"Disrupt 0 Failed to B (Failed)", "Disrupt 1 Failed to B (Failed)"},
+			blockers: "UnavailableLimit 2, Rolling 2",
+		},
 		"one repair hangs in Terminating": {
 			reason: "rule 3: after progressDeadline it leaves the count",
 			s: pool(3, member(0, func(m *Member) {
