@@ -9,7 +9,7 @@ type Share struct {
 	Written bool
 }
 
-// Zero tells whether it was written down as a plain 0 or 0 %.
+// zero tells whether it was written down as 0 or 0 %.
 func (s Share) zero() bool { return s.Written && s.N == 0 }
 
 // Down is the share of n, rounded down.

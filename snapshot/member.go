@@ -33,10 +33,10 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		FailedEarly: st.FailedEarly,
 		NoRoom:      st.Attempts > 0 && phase == rollout.Pending,
 		Attempts:    int(st.Attempts),
-		NextAttempt: at(st.NextAttemptAt),
-		BornAt:      at(st.BornAt),
-		PhaseSince:  at(st.PhaseSince),
-		ServedSince: at(st.ServedSince),
+		NextAttempt: Time(st.NextAttemptAt),
+		BornAt:      Time(st.BornAt),
+		PhaseSince:  Time(st.PhaseSince),
+		ServedSince: Time(st.ServedSince),
 	}
 	if r.BornAt.IsZero() {
 		r.BornAt = m.CreationTimestamp.Time
@@ -45,7 +45,7 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		cause, _ := rollout.ParseCause(string(d.Reason))
 		r.Disruption = rollout.Disruption{
 			Cause: cause, Remove: d.Action == v1alpha1.ActionRemove, Rolling: value(d.Rolling, false),
-			Incarnation: d.Incarnation, Since: at(d.Since),
+			Incarnation: d.Incarnation, Since: Time(d.Since),
 		}
 	}
 	return r
@@ -60,10 +60,10 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.Exited = r.Phase == rollout.Failed && r.Gone && r.Body
 	st.FailedEarly = r.FailedEarly
 	st.Attempts = int32(min(r.Attempts, 1<<20))
-	st.NextAttemptAt = micro(r.NextAttempt)
-	st.BornAt = micro(r.BornAt)
-	st.PhaseSince = micro(r.PhaseSince)
-	st.ServedSince = micro(r.ServedSince)
+	st.NextAttemptAt = Micro(r.NextAttempt)
+	st.BornAt = Micro(r.BornAt)
+	st.PhaseSince = Micro(r.PhaseSince)
+	st.ServedSince = Micro(r.ServedSince)
 	if !r.Body {
 		st.BodyUID, st.Address = "", ""
 	}
@@ -73,7 +73,7 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 	out := &v1alpha1.Disruption{
 		Reason: v1alpha1.DisruptionReason(d.Cause.String()), Action: v1alpha1.ActionReplace,
-		Incarnation: d.Incarnation, Since: micro(d.Since),
+		Incarnation: d.Incarnation, Since: Micro(d.Since),
 	}
 	if d.Remove {
 		out.Action = v1alpha1.ActionRemove
@@ -130,15 +130,16 @@ func Cost(m *v1alpha1.Member) int {
 	return n
 }
 
-func at(t *metav1.MicroTime) time.Time {
+// Time is a time that the API stores; zero where it is absent.
+func Time(t *metav1.MicroTime) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return t.Time
 }
 
-// micro is what the API stores of a time: microseconds, absent for zero.
-func micro(t time.Time) *metav1.MicroTime {
+// Micro is what the API stores of a time: microseconds, absent for zero.
+func Micro(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
 	}

@@ -49,3 +49,7 @@ const (
 	// ConditionBound: the claim has its member.
 	ConditionBound = "Bound"
 )
+
+// FieldPool is the field of Members and Claims that names their Pool; the API
+// server selects by it, and caches index it.
+const FieldPool = "spec.pool"

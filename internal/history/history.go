@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/revision"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // content is what a ControllerRevision holds; it never changes.
@@ -214,7 +215,7 @@ func (rec Record) Take(r *rollout.Record) Record {
 func (rec Record) Renew(now time.Time) Record {
 	renewed := rec.Engine("").Renewed()
 	rec = rec.Take(&renewed)
-	rec.TargetSince = micro(now)
+	rec.TargetSince = snapshot.Micro(now)
 	return rec
 }
 
@@ -228,13 +229,8 @@ func (rec Record) Stand(others map[string]Record, now time.Time) Record {
 	if last < math.MaxInt64 {
 		last++
 	}
-	rec.Stood, rec.StoodAt = last, micro(now)
+	rec.Stood, rec.StoodAt = last, snapshot.Micro(now)
 	return rec
-}
-
-func micro(t time.Time) *metav1.MicroTime {
-	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
-	return &m
 }
 
 // Current is the revision on which the whole pool last stood: at first, the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 var noon = time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -45,10 +46,10 @@ func TestRecord_roundTrip(t *testing.T) {
 	t.Parallel()
 	rec := Record{
 		Failures: []Failure{
-			{ID: "a", Index: 1, Incarnation: 2, Count: 3, At: *micro(noon)},
-			{ID: "b", Index: 2, Incarnation: 4, Count: 1, At: *micro(noon), Forgiven: true},
+			{ID: "a", Index: 1, Incarnation: 2, Count: 3, At: *snapshot.Micro(noon)},
+			{ID: "b", Index: 2, Incarnation: 4, Count: 1, At: *snapshot.Micro(noon), Forgiven: true},
 		},
-		Failed: 4, Halted: true, RolledBack: true, Stood: 7, StoodAt: micro(noon), TargetSince: micro(noon),
+		Failed: 4, Halted: true, RolledBack: true, Stood: 7, StoodAt: snapshot.Micro(noon), TargetSince: snapshot.Micro(noon),
 	}
 	r := revisions(1)[0]
 	record(t, r, rec)
@@ -67,7 +68,7 @@ func TestRecord_roundTrip(t *testing.T) {
 
 func TestRecord_Renew(t *testing.T) {
 	t.Parallel()
-	failed := Record{Failures: []Failure{{ID: "a", Incarnation: 2, Count: 1, At: *micro(noon)}}, Failed: 1, Stood: 3}
+	failed := Record{Failures: []Failure{{ID: "a", Incarnation: 2, Count: 1, At: *snapshot.Micro(noon)}}, Failed: 1, Stood: 3}
 	got := failed.Renew(noon)
 	if got.Failed != 0 || got.Stood != 3 || got.TargetSince == nil || len(got.Failures) != 1 || !got.Failures[0].Forgiven {
 		t.Errorf("failures are forgiven, and not forgotten: %+v", got)
@@ -86,7 +87,7 @@ func TestRecord_Stand(t *testing.T) {
 		want   int64
 	}{
 		"first":   {"it counts from 1", nil, 1},
-		"later":   {"it comes after all others, whatever the clock says", map[string]Record{"a": {Stood: 4, StoodAt: micro(noon.Add(time.Hour))}}, 5},
+		"later":   {"it comes after all others, whatever the clock says", map[string]Record{"a": {Stood: 4, StoodAt: snapshot.Micro(noon.Add(time.Hour))}}, 5},
 		"used up": {"a number that somebody wrote does not make it negative", map[string]Record{"a": {Stood: math.MaxInt64}}, math.MaxInt64},
 	}
 	for name, tt := range tests {
@@ -101,7 +102,7 @@ func TestRecord_Stand(t *testing.T) {
 
 func TestCurrent(t *testing.T) {
 	t.Parallel()
-	early, late := micro(noon), micro(noon.Add(time.Hour))
+	early, late := snapshot.Micro(noon), snapshot.Micro(noon.Add(time.Hour))
 	tests := map[string]struct {
 		reason  string
 		records []Record

@@ -122,13 +122,13 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 func index(ctx context.Context, mgr manager.Manager) error {
 	f := mgr.GetFieldIndexer()
 	err := errors.Join(
-		f.IndexField(ctx, &v1alpha1.Member{}, pool.FieldPool, func(o client.Object) []string {
+		f.IndexField(ctx, &v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string {
 			if m, ok := o.(*v1alpha1.Member); ok {
 				return []string{m.Spec.Pool}
 			}
 			return nil
 		}),
-		f.IndexField(ctx, &v1alpha1.Claim{}, pool.FieldPool, func(o client.Object) []string {
+		f.IndexField(ctx, &v1alpha1.Claim{}, v1alpha1.FieldPool, func(o client.Object) []string {
 			if c, ok := o.(*v1alpha1.Claim); ok {
 				return []string{c.Spec.Pool}
 			}

@@ -36,7 +36,7 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration
 	if err != nil {
 		return 0, err
 	}
-	now := micro(r.Now())
+	now := snapshot.Micro(r.Now())
 	claim := v1alpha1.MemberClaim{Name: c.Name, UID: c.UID, Holder: c.Spec.Holder, BoundAt: now, ExpiresAt: expiry(p, c, now)}
 	var refused error
 	for range tries {
@@ -89,7 +89,7 @@ type choice struct {
 // free are the pool's members to choose from.
 func (r *Reconciler) free(ctx context.Context, p *v1alpha1.Pool) (*choice, error) {
 	var list v1alpha1.MemberList
-	if err := r.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingFields{FieldPool: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingFields{v1alpha1.FieldPool: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
@@ -129,10 +129,5 @@ func expiry(p *v1alpha1.Pool, c *v1alpha1.Claim, bound *metav1.MicroTime) *metav
 	if ttl == nil {
 		return nil
 	}
-	return micro(bound.Add(ttl.Duration))
-}
-
-func micro(t time.Time) *metav1.MicroTime {
-	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
-	return &m
+	return snapshot.Micro(bound.Add(ttl.Duration))
 }

@@ -21,11 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func at(d time.Duration) *metav1.MicroTime { return micro(epoch.Add(d)) }
+func at(d time.Duration) *metav1.MicroTime { return snapshot.Micro(epoch.Add(d)) }
 
 func newClaim(status v1alpha1.ClaimStatus) *v1alpha1.Claim {
 	return &v1alpha1.Claim{
@@ -69,7 +70,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 			}
 			return nil
 		}).
-		WithIndex(&v1alpha1.Member{}, FieldPool, func(o client.Object) []string {
+		WithIndex(&v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string {
 			if m, ok := o.(*v1alpha1.Member); ok {
 				return []string{m.Spec.Pool}
 			}

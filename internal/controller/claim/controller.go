@@ -26,10 +26,8 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// Indexes of Claims and Members.
+// Indexes of Members by their claim.
 const (
-	// FieldPool is by the name of their pool.
-	FieldPool = "spec.pool"
 	// FieldClaimName is the index of Members by the name of who holds them. It
 	// is the cache's only.
 	FieldClaimName = "spec.claim.name"
@@ -118,7 +116,7 @@ func pending(c *v1alpha1.Claim) bool {
 
 func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want func(*v1alpha1.Claim) bool) []reconcile.Request {
 	var list v1alpha1.ClaimList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{FieldPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{v1alpha1.FieldPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request

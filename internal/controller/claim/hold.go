@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // held is the member that the claim holds, nil if there is none, and whatever
@@ -150,7 +151,7 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	m.Spec.Claim = nil
 	if !reuses(p) {
 		m.Spec.Disruption = &v1alpha1.Disruption{
-			Reason: v1alpha1.DisruptionClaimEnded, Action: v1alpha1.ActionReplace, Incarnation: m.Status.Incarnation, Since: micro(r.Now()),
+			Reason: v1alpha1.DisruptionClaimEnded, Action: v1alpha1.ActionReplace, Incarnation: m.Status.Incarnation, Since: snapshot.Micro(r.Now()),
 		}
 		m.Spec.Revision = ""
 	}

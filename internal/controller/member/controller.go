@@ -23,9 +23,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
 )
 
-// FieldPool is the index of Members by the name of their pool.
-const FieldPool = "spec.pool"
-
 // resync is how often a member is looked at although nothing was heard of it.
 const resync = 10 * time.Minute
 
@@ -101,7 +98,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // membersOf are the pool's members whose step depends on its spec.
 func (r *Reconciler) membersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	var list v1alpha1.MemberList
-	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{FieldPool: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{v1alpha1.FieldPool: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request

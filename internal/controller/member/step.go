@@ -277,7 +277,7 @@ func (s *step) create(ctx context.Context, t *rollout.Transition) (bool, error) 
 		s.seen = body.Observation{State: body.Absent, Message: err.Error()}
 		_, err := s.record(ctx, new(m.WithoutRoom(s.now)))
 		s.speaks = time.Time{}
-		t.Wake = at(s.member.Status.NextAttemptAt)
+		t.Wake = snapshot.Time(s.member.Status.NextAttemptAt)
 		return false, err
 	case errors.Is(err, body.ErrOccupied):
 		return false, s.makeRoom(ctx, slot, template, err)
@@ -517,11 +517,4 @@ func earliest(times ...time.Time) time.Time {
 		}
 	}
 	return first
-}
-
-func at(t *metav1.MicroTime) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
 }

@@ -28,9 +28,6 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// FieldPool is the index of Members and Claims by the name of their pool.
-const FieldPool = "spec.pool"
-
 // Limits of the controller's own pace.
 const (
 	// passInterval is the least time between two passes over one pool.

@@ -56,8 +56,8 @@ func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Pool{}, &v1alpha1.Member{}).WithInterceptorFuncs(funcs).
-		WithIndex(&v1alpha1.Member{}, FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Member).Spec.Pool} }).
-		WithIndex(&v1alpha1.Claim{}, FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Claim).Spec.Pool} }).
+		WithIndex(&v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Member).Spec.Pool} }).
+		WithIndex(&v1alpha1.Claim{}, v1alpha1.FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Claim).Spec.Pool} }).
 		Build()
 	b := &bench{t: t, now: time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)}
 	right := func(*v1alpha1.Pool) error { return nil }
@@ -86,7 +86,7 @@ func (b *bench) once() time.Duration {
 func (b *bench) members() string {
 	b.t.Helper()
 	var list v1alpha1.MemberList
-	if err := b.Client.List(b.t.Context(), &list, client.MatchingFields{FieldPool: "web"}); err != nil {
+	if err := b.Client.List(b.t.Context(), &list, client.MatchingFields{v1alpha1.FieldPool: "web"}); err != nil {
 		b.t.Fatal(err)
 	}
 	names := map[string]bool{}

@@ -54,7 +54,7 @@ func (r *Reconciler) releaseAll(ctx context.Context, from client.Reader, pool ty
 // keep its namespace from going.
 func (r *Reconciler) releaseOrphans(ctx context.Context, pool types.NamespacedName) error {
 	var members v1alpha1.MemberList
-	err := r.Client.List(ctx, &members, client.InNamespace(pool.Namespace), client.MatchingFields{FieldPool: pool.Name}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &members, client.InNamespace(pool.Namespace), client.MatchingFields{v1alpha1.FieldPool: pool.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return errorf(err, "list members of Pool %s", pool.Name)
 	}

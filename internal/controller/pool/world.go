@@ -89,7 +89,7 @@ func (w *world) cannot(reason string, err error) { w.reason, w.invalid = reason,
 // list reads members, claims and revisions from the cache.
 func (r *Reconciler) list(ctx context.Context, w *world) error {
 	ns := client.InNamespace(w.pool.Namespace)
-	mine := client.MatchingFields{FieldPool: w.pool.Name}
+	mine := client.MatchingFields{v1alpha1.FieldPool: w.pool.Name}
 	var members v1alpha1.MemberList
 	if err := r.Client.List(ctx, &members, ns, mine, client.UnsafeDisableDeepCopy); err != nil {
 		return errorf(err, "list members of Pool %s", w.pool.Name)
