@@ -41,6 +41,10 @@ const (
 	DrainBody
 	// UndrainBody: take the drain back, then record the member.
 	UndrainBody
+	// UpdateBody: make the body what Wants says, as [Member.NextIncarnation], then
+	// record [Member.Updated] or [Member.Refused]. That it updates is recorded
+	// already.
+	UpdateBody
 	// DeleteBody: tell it to go. That it terminates is recorded already.
 	DeleteBody
 	// DropSlot: the body is gone, and the slot goes too.
@@ -257,6 +261,14 @@ func (m Member) Born(now time.Time) Member {
 	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
 	m.Body, m.Runs = true, m.Wants
 	m.NoRoom, m.NextAttempt = false, time.Time{}
+	return m
+}
+
+// Updated records that the body has become what was wanted. It is the next
+// incarnation, and has to come into service like any other.
+func (m Member) Updated(now time.Time) Member {
+	m = m.Born(now)
+	m.Phase = Updating
 	return m
 }
 

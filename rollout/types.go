@@ -20,6 +20,7 @@ const (
 	Available                 // in service, if unclaimed and undisturbed free
 	InClaim                   // somebody holds it
 	Unready                   // it has served, and is down
+	Updating                  // another revision is applied to the body
 	Draining                  // it is to go, and may still be taken back
 	Terminating               // it goes; nothing brings it back
 	Failed                    // it did not come up, crashed, is gone, or stayed down
@@ -28,7 +29,7 @@ const (
 
 var phaseNames = [...]string{
 	"Pending", "Provisioning", "Preparing", "Available", "Claimed",
-	"Unready", "Draining", "Terminating", "Failed", "Quarantined",
+	"Unready", "Updating", "Draining", "Terminating", "Failed", "Quarantined",
 }
 
 func (p Phase) String() string { return phaseNames[p] }
@@ -81,12 +82,13 @@ func ParseCause(name string) (Cause, bool) {
 	return NoCause, false
 }
 
-// Disruption is the recorded decision to replace or remove a body. The zero
-// value is none.
+// Disruption is the recorded decision to replace, update or remove a body. The
+// zero value is none.
 type Disruption struct {
 	Cause Cause
-	// Remove: the slot goes with the body. Otherwise a new body takes its place.
-	Remove bool
+	// Remove: the slot goes with the body. Update: the body stays, and becomes
+	// another revision. Neither: a new body takes its place.
+	Remove, Update bool
 	// Rolling: a rollout took the member out of service, and it has not been
 	// back since. A slot keeps it through failed replacements.
 	Rolling bool
@@ -112,7 +114,10 @@ type Member struct {
 	Body, Gone bool
 
 	Claimed, Cordoned, Held bool
-	Occupancy               Occupancy
+	// Asked: somebody asked for another body. Skipped: somebody gave up on
+	// bringing the slot to the target.
+	Asked, Skipped bool
+	Occupancy      Occupancy
 	// Deleting: somebody deletes the slot itself.
 	Deleting bool
 	// Cost orders the members: lower ones are disrupted first.
@@ -136,6 +141,12 @@ type Member struct {
 	NoRoom      bool
 	Attempts    int
 	NextAttempt time.Time
+	// Message is what the body last said about itself.
+	Message string
+	// BootTook is how long the slot's last body that came into service took
+	// from its birth until then, StopTook how long the last one that went took
+	// from the decision until it was gone; 0 for not known.
+	BootTook, StopTook time.Duration
 }
 
 // live tells whether the member is disrupted now.
@@ -261,6 +272,18 @@ const (
 type Policy struct {
 	// Desired is the number of members, 0 or more.
 	Desired int
+	// Warm: members count towards Desired only while nobody holds them, and
+	// those that are claimed come on top.
+	Warm bool
+	// RefillBelow: missing members are made only once fewer than this are free,
+	// or drift waits to be rolled; 0 for at once.
+	RefillBelow int
+	// MaxMembers is the largest number of slots there may be, of any kind, where
+	// HasCeiling is set.
+	MaxMembers int
+	HasCeiling bool
+	// InPlace: members are updated rather than replaced. It allows no surge.
+	InPlace bool
 	// Manual: drift is shown and not acted on.
 	Manual bool
 	// Paused: nothing new for drift. Zero: because maxUnavailable and maxSurge
@@ -314,8 +337,12 @@ type Snapshot struct {
 	RolledBack Revision
 	// Deleting: the pool goes, and all that is free with it.
 	Deleting bool
+	// Waiting are the claims that wait for a member and are on none.
+	Waiting int
 	// WindowShut: outside all windows in which a disruption may start.
-	WindowShut bool
+	// WindowError is why one of them never opens; empty if all can.
+	WindowShut  bool
+	WindowError string
 	// Budgeted: shared budgets leave room for BudgetRoom more members to roll.
 	Budgeted   bool
 	BudgetRoom int

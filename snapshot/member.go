@@ -29,6 +29,10 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		Cordoned:    value(m.Spec.Cordoned, false),
 		Held:        Held(m, now),
 		Cost:        Cost(m),
+		Asked:       m.Annotations[v1alpha1.AnnotationRecycle] == strconv.FormatInt(st.Incarnation, 10),
+		Message:     st.Message,
+		BootTook:    took(st.BootTook),
+		StopTook:    took(st.StopTook),
 		Deleting:    !m.DeletionTimestamp.IsZero(),
 		FailedEarly: st.FailedEarly,
 		NoRoom:      st.Attempts > 0 && phase == rollout.Pending,
@@ -44,7 +48,7 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 	if d := m.Spec.Disruption; d != nil {
 		cause, _ := rollout.ParseCause(string(d.Reason))
 		r.Disruption = rollout.Disruption{
-			Cause: cause, Remove: d.Action == v1alpha1.ActionRemove, Rolling: value(d.Rolling, false),
+			Cause: cause, Remove: d.Action == v1alpha1.ActionRemove, Update: d.Action == v1alpha1.ActionUpdate, Rolling: value(d.Rolling, false),
 			Incarnation: d.Incarnation, Since: Time(d.Since),
 		}
 	}
@@ -64,6 +68,7 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.BornAt = Micro(r.BornAt)
 	st.PhaseSince = Micro(r.PhaseSince)
 	st.ServedSince = Micro(r.ServedSince)
+	st.BootTook, st.StopTook = span(r.BootTook), span(r.StopTook)
 	if !r.Body {
 		st.BodyUID, st.Address = "", ""
 	}
@@ -75,8 +80,11 @@ func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 		Reason: v1alpha1.DisruptionReason(d.Cause.String()), Action: v1alpha1.ActionReplace,
 		Incarnation: d.Incarnation, Since: Micro(d.Since),
 	}
-	if d.Remove {
+	switch {
+	case d.Remove:
 		out.Action = v1alpha1.ActionRemove
+	case d.Update:
+		out.Action = v1alpha1.ActionUpdate
 	}
 	if d.Rolling {
 		out.Rolling = &d.Rolling
@@ -128,6 +136,20 @@ func Cost(m *v1alpha1.Member) int {
 		return 0
 	}
 	return n
+}
+
+func took(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}
+
+func span(d time.Duration) *metav1.Duration {
+	if d <= 0 {
+		return nil
+	}
+	return &metav1.Duration{Duration: d.Round(time.Millisecond)}
 }
 
 // Time is a time that the API stores; zero where it is absent.

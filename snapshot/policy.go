@@ -42,6 +42,12 @@ func Policy(spec *v1alpha1.PoolSpec) (rollout.Policy, error) {
 	}
 	p := rollout.Policy{
 		Desired:          n,
+		Warm:             value(spec.Sizing, v1alpha1.SizingTotal) == v1alpha1.SizingWarm,
+		RefillBelow:      min(int(value(spec.RefillBelow, 0)), n),
+		MaxMembers:       int(value(spec.MaxMembers, 0)),
+		HasCeiling:       spec.MaxMembers != nil,
+		InPlace:          value(u.Method, v1alpha1.MethodReplace) == v1alpha1.MethodInPlace,
+		Rollback:         value(u.OnFailure, v1alpha1.FailureHalt) == v1alpha1.FailureRollback,
 		Manual:           value(u.Type, v1alpha1.UpdateManual) == v1alpha1.UpdateManual,
 		Paused:           value(u.Paused, false),
 		MinAvailable:     floor.Up(n),

@@ -33,10 +33,11 @@ type Claim struct {
 	Status ClaimStatus `json:"status,omitempty,omitzero"`
 }
 
-// ClaimSpec is what is asked for. It is immutable but for ttl.
+// ClaimSpec is what is asked for. It is immutable but for ttl and renewTime.
 //
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool",message="pool is immutable; make another claim"
 // +kubebuilder:validation:XValidation:rule="has(self.holder) == has(oldSelf.holder) && (!has(self.holder) || self.holder == oldSelf.holder)",message="holder is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.wait) == has(oldSelf.wait) && (!has(self.wait) || self.wait == oldSelf.wait)",message="wait is immutable; make another claim"
 type ClaimSpec struct {
 	// pool is the name of the Pool, in the claim's namespace.
 	// +required
@@ -50,6 +51,21 @@ type ClaimSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="ttl must be a duration of more than 0s, such as 90s or 1h30m"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
+	// wait is how long the claim waits for a member, counted from its creation;
+	// then it has failed. 0s: it fails unless a member is free. Absent: without
+	// limit.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('0s')",message="wait must be a duration of 0s or more, such as 90s or 1h30m"
+	Wait *metav1.Duration `json:"wait,omitempty"`
+	// renewTime is the holder's last heartbeat. See the pool's
+	// claims.heartbeat.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
+	RenewTime *metav1.MicroTime `json:"renewTime,omitempty"`
 	// holder is the user that made the claim, stamped by the API server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -69,7 +85,8 @@ const (
 	ClaimReleased ClaimPhase = "Released"
 	// ClaimExpired: its time ran out.
 	ClaimExpired ClaimPhase = "Expired"
-	// ClaimFailed: its member's body is gone, or its pool is.
+	// ClaimFailed: its member's body is gone, or its pool is, or it has waited
+	// for as long as it may.
 	ClaimFailed ClaimPhase = "Failed"
 )
 
@@ -103,7 +120,7 @@ type ClaimStatus struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ExpiresAt *metav1.MicroTime `json:"expiresAt,omitempty"`
-	// conditions are Bound.
+	// conditions are Bound and UpdateRequested.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -118,9 +118,9 @@ type Disruption struct {
 	// +kubebuilder:validation:Enum=Drift;ScaleDown;Failed;ClaimEnded;Requested
 	Reason DisruptionReason `json:"reason,omitempty"`
 	// action is what becomes of the body. Replace: a new one takes its place.
-	// Remove: the slot goes with it.
+	// Update: the template is applied to it. Remove: the slot goes with it.
 	// +required
-	// +kubebuilder:validation:Enum=Replace;Remove
+	// +kubebuilder:validation:Enum=Replace;Update;Remove
 	Action DisruptionAction `json:"action,omitempty"`
 	// incarnation is the one that is disrupted.
 	// +required
@@ -156,6 +156,7 @@ type DisruptionAction string
 // The actions.
 const (
 	ActionReplace DisruptionAction = "Replace"
+	ActionUpdate  DisruptionAction = "Update"
 	ActionRemove  DisruptionAction = "Remove"
 )
 
@@ -176,6 +177,8 @@ const (
 	PhaseClaimed Phase = "Claimed"
 	// PhaseUnready: it has served, and is down.
 	PhaseUnready Phase = "Unready"
+	// PhaseUpdating: another template is applied to the body.
+	PhaseUpdating Phase = "Updating"
 	// PhaseDraining: it is to go, and may still be taken back.
 	PhaseDraining Phase = "Draining"
 	// PhaseTerminating: it goes; nothing brings it back.
@@ -188,7 +191,7 @@ const (
 type MemberStatus struct {
 	// phase is where the slot is in its life.
 	// +optional
-	// +kubebuilder:validation:Enum=Pending;Provisioning;Preparing;Available;Claimed;Unready;Draining;Terminating;Failed
+	// +kubebuilder:validation:Enum=Pending;Provisioning;Preparing;Available;Claimed;Unready;Updating;Draining;Terminating;Failed
 	Phase Phase `json:"phase,omitempty"`
 	// revision is what really runs. Empty: no body, or nobody can tell.
 	// +optional
@@ -240,6 +243,16 @@ type MemberStatus struct {
 	// recovered, so that it counts against its revision.
 	// +optional
 	FailedEarly bool `json:"failedEarly,omitempty"`
+	// bootTook is how long the slot's last body that came into service took
+	// from its birth until then; stopTook how long the last one that went took
+	// from the decision until it was gone.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	BootTook *metav1.Duration `json:"bootTook,omitempty"`
+	// stopTook: see bootTook.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	StopTook *metav1.Duration `json:"stopTook,omitempty"`
 	// message is what the body last said about itself: why it is not ready,
 	// its exit code, the error of its creation.
 	// +optional

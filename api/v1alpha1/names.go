@@ -23,6 +23,19 @@ const (
 	// cost are disrupted first. Absent means 0.
 	AnnotationDisruptionCost = "pawl.dev/disruption-cost"
 
+	// AnnotationRetry on a Pool grants a revision that failed one more round, as
+	// if it had just become the target. Its value is "REVISION@TIME": the
+	// revision, and anything that tells one request from another. It is granted
+	// once.
+	AnnotationRetry = "pawl.dev/retry"
+	// AnnotationRecycle on a Member asks for another body. Its value is the
+	// incarnation that is to go; of an earlier one it is spent.
+	AnnotationRecycle = "pawl.dev/recycle"
+	// AnnotationSkip on a Member gives up on bringing it to a revision, whose
+	// name is the value: its slot stays on, or goes back to, the current one
+	// until the target changes, and holds nobody up.
+	AnnotationSkip = "pawl.dev/skip"
+
 	// FinalizerBody on a Member: its body has to go first.
 	FinalizerBody = "pawl.dev/body"
 	// FinalizerMembers on a Pool: its Members have to go first.
@@ -46,6 +59,11 @@ const (
 	ConditionUpdated = "Updated"
 	// ConditionAvailable: no more than maxUnavailable members are out of service.
 	ConditionAvailable = "Available"
+	// ConditionSourcesResolved: everything that decides what a body is could be read.
+	ConditionSourcesResolved = "SourcesResolved"
+	// ConditionUpdateRequested: the claim's member is stale, and the pool would
+	// like to have it back.
+	ConditionUpdateRequested = "UpdateRequested"
 	// ConditionBound: the claim has its member.
 	ConditionBound = "Bound"
 )

@@ -41,6 +41,7 @@ type Pool struct {
 
 // PoolSpec is what a pool should be.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.sources) || size(self.sources) == 0 || has(self.serviceAccountName)",message="sources need serviceAccountName: the account with whose rights they are read",fieldPath=".serviceAccountName",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.template.objects) || has(self.serviceAccountName)",message="template.objects needs serviceAccountName: the account with whose rights the objects are applied",fieldPath=".serviceAccountName",reason=FieldValueRequired
 type PoolSpec struct {
 	// replicas is the number of members, 0 to 100000. Absent means 1.
@@ -50,15 +51,33 @@ type PoolSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// sizing says which members count towards replicas. Total: all of them,
-	// claimed ones included.
+	// claimed ones included. Warm: those that nobody holds, claimed ones come on
+	// top; claims that wait ask for one more each, and a claim that ends in a
+	// pool that is full removes its member. Absent means Total.
 	// +optional
-	// +kubebuilder:validation:Enum=Total
+	// +kubebuilder:validation:Enum=Total;Warm
 	Sizing *Sizing `json:"sizing,omitempty"`
 
+	// refillBelow has members that are missing made, up to replicas, only once
+	// fewer than this are free, or once drift waits to be rolled: 1 to 100000.
+	// More than replicas means the same as replicas. Absent: at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	RefillBelow *int32 `json:"refillBelow,omitempty"`
+
+	// maxMembers is the largest number of members there may be at once, of any
+	// kind: claimed, surge and quarantined ones and those on their way out
+	// included; 0 to 200000. Absent: no such limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=200000
+	MaxMembers *int32 `json:"maxMembers,omitempty"`
+
 	// serviceAccountName is the account, in the pool's namespace, with whose
-	// rights the objects of bodies are read, applied and deleted. It is
-	// impersonated, so that who may write Pools gains no right thereby.
-	// Required with template.objects; without meaning for the other kinds.
+	// rights the objects of bodies are read, applied and deleted, and sources
+	// are read. It is impersonated, so that who may write Pools gains no right
+	// thereby. Required with template.objects and with sources.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -67,6 +86,15 @@ type PoolSpec struct {
 	// template is what a body is made from.
 	// +required
 	Template Template `json:"template,omitzero"`
+
+	// sources are more that decides what a body is: content that the template
+	// uses as ${sources.NAME…}, or that bodies read by themselves. It is part of
+	// the revision, so that a change of it is drift.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Sources []Source `json:"sources,omitempty"`
 
 	// update says how members are brought to a new template.
 	// +optional
@@ -87,8 +115,80 @@ type PoolSpec struct {
 // Sizing says which members count towards a pool's size.
 type Sizing string
 
-// SizingTotal counts every member, claimed ones included.
-const SizingTotal Sizing = "Total"
+// The sizings.
+const (
+	// SizingTotal counts every member, claimed ones included.
+	SizingTotal Sizing = "Total"
+	// SizingWarm counts the members that nobody holds.
+	SizingWarm Sizing = "Warm"
+)
+
+// Source is something whose content decides what a body is. Exactly one of
+// configMap, secret and object is set; each is in the pool's namespace and
+// read with the rights of serviceAccountName.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.configMap) ? 1 : 0) + (has(self.secret) ? 1 : 0) + (has(self.object) ? 1 : 0) == 1",message="exactly one of configMap, secret and object must be set"
+type Source struct {
+	// name names it in the pool, and in ${sources.NAME…}.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9_]*)$`
+	Name string `json:"name,omitempty"`
+	// configMap is a ConfigMap: ${sources.NAME["KEY"]} is the text of a key.
+	// +optional
+	ConfigMap *KeysSource `json:"configMap,omitempty"`
+	// secret is a Secret: ${sources.NAME["KEY"]} is the text of a key. Its
+	// content stands in no revision, log, event or status: a keyed digest does.
+	// +optional
+	Secret *KeysSource `json:"secret,omitempty"`
+	// object is any object: ${sources.NAME} is the value of a field.
+	// +optional
+	Object *ObjectSource `json:"object,omitempty"`
+}
+
+// KeysSource is some of the keys of a ConfigMap or Secret.
+type KeysSource struct {
+	// name is the name of the ConfigMap or Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// keys are the keys that count. A key that is missing is content that
+	// cannot be read. Absent: all that there are.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Keys []string `json:"keys,omitempty"`
+}
+
+// ObjectSource is a field of an object.
+type ObjectSource struct {
+	// apiVersion is the object's API version, such as "apps/v1".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+	// kind is the object's kind.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+	// name is the object's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// fieldPath is the field whose value counts, such as "spec.image" or
+	// "spec.containers[0].image". A field that is missing is content that cannot
+	// be read.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	FieldPath string `json:"fieldPath,omitempty"`
+}
 
 // Template is what a body is made from. Exactly one of objects, process and
 // sim is set. These three are part of the revision; how readiness is judged
@@ -137,6 +237,19 @@ type Template struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="bootTimeout must be a duration of more than 0s, such as 90s or 1h30m"
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
+
+	// liveFields are paths below template that are not part of the revision,
+	// such as "process.files[0].content", "process.stop" or
+	// "objects[0].metadata.labels": what they say now is applied to every member
+	// at once, stale and waiting ones included, and never replaces anything. All
+	// else stays as the member's own revision says. A process takes them for
+	// files, readiness and stop.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	LiveFields []string `json:"liveFields,omitempty"`
 }
 
 // Process is a local process. Strings may hold ${…}: CEL expressions over
@@ -330,6 +443,8 @@ type Sim struct {
 }
 
 // Update says how members are brought to a new template.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'InPlace' || !has(self.maxSurge) || self.maxSurge == 0 || self.maxSurge == '0%'",message="method InPlace keeps every body, and so allows no maxSurge: remove it, or set it to 0",fieldPath=".maxSurge"
 type Update struct {
 	// type is Manual (show drift, touch nothing) or RollingUpdate. Absent means
 	// Manual.
@@ -337,10 +452,11 @@ type Update struct {
 	// +kubebuilder:validation:Enum=Manual;RollingUpdate
 	Type *UpdateType `json:"type,omitempty"`
 
-	// method is Replace: a member is updated by a new body. Absent means
-	// Replace.
+	// method is Replace: a member is updated by a new body; or InPlace: the new
+	// template is applied to the body that is there, whose identity and data
+	// stay. It is out of service meanwhile all the same. Absent means Replace.
 	// +optional
-	// +kubebuilder:validation:Enum=Replace
+	// +kubebuilder:validation:Enum=Replace;InPlace
 	Method *UpdateMethod `json:"method,omitempty"`
 
 	// maxUnavailable is how many members may be out of service through the
@@ -421,6 +537,28 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 to 100000, or a percentage from 1% to 100%"
 	FailureLimit *intstr.IntOrString `json:"failureLimit,omitempty"`
 
+	// onFailure says what happens at failureLimit. Halt: nothing more is taken,
+	// and what failed goes back to the current revision. Rollback: the current
+	// revision is the target again as well, until the template changes. Absent
+	// means Halt.
+	// +optional
+	// +kubebuilder:validation:Enum=Halt;Rollback
+	OnFailure *OnFailure `json:"onFailure,omitempty"`
+
+	// windows are the times in which a disruption for drift may start; one that
+	// has begun is finished outside. Absent or empty: always.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Windows []Window `json:"windows,omitempty"`
+
+	// onClaimed says what happens when a stale member is claimed. Wait: it
+	// waits. Notify: and the Claim's condition UpdateRequested becomes True.
+	// Absent means Wait.
+	// +optional
+	// +kubebuilder:validation:Enum=Wait;Notify
+	OnClaimed *OnClaimed `json:"onClaimed,omitempty"`
+
 	// unknown says what becomes of members of which nobody can tell what they
 	// run. Adopt: they are not rolled for today's target, and are stale from
 	// the next one on. Replace: they are stale now. Absent means Adopt.
@@ -441,8 +579,54 @@ const (
 // UpdateMethod is how a member is brought to another revision.
 type UpdateMethod string
 
-// MethodReplace makes a new body.
-const MethodReplace UpdateMethod = "Replace"
+// The update methods.
+const (
+	// MethodReplace makes a new body.
+	MethodReplace UpdateMethod = "Replace"
+	// MethodInPlace applies the new template to the body that is there.
+	MethodInPlace UpdateMethod = "InPlace"
+)
+
+// OnFailure says what happens when too many bodies of the target failed.
+type OnFailure string
+
+// What happens when too many bodies of the target failed.
+const (
+	FailureHalt     OnFailure = "Halt"
+	FailureRollback OnFailure = "Rollback"
+)
+
+// OnClaimed says what happens when a stale member is claimed.
+type OnClaimed string
+
+// What happens when a stale member is claimed.
+const (
+	ClaimedWait   OnClaimed = "Wait"
+	ClaimedNotify OnClaimed = "Notify"
+)
+
+// Window is a time that comes again and again.
+type Window struct {
+	// schedule is when it opens: five fields as cron has them (minute, hour, day
+	// of the month, month, day of the week), or @daily and the like. One that
+	// cannot be read never opens, and the pool says so.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Schedule string `json:"schedule,omitempty"`
+	// duration is how long it stays open, more than 0.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="duration must be a duration of more than 0s, such as 90s or 1h30m"
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// timeZone is a name of the IANA database, such as "Europe/Berlin". Absent
+	// means UTC.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone *string `json:"timeZone,omitempty"`
+}
 
 // UpdateOrder is the order in which members are taken.
 type UpdateOrder string
@@ -478,6 +662,15 @@ type Claims struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="maxTTL must be a duration of more than 0s, such as 90s or 1h30m"
 	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
+	// heartbeat is how often a holder has to renew its claim, by setting
+	// spec.renewTime; one that did not for this long has expired. 1s or more.
+	// After Pawl has started, every claim has one whole heartbeat again. Absent:
+	// nobody has to.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('1s')",message="heartbeat must be a duration of 1s or more, such as 90s or 1h30m"
+	Heartbeat *metav1.Duration `json:"heartbeat,omitempty"`
 	// onRelease says what becomes of a member whose claim ends. Replace: it
 	// gets a new body. Reuse: it is free again as it is. Absent means Replace.
 	// +optional
@@ -544,6 +737,9 @@ type PoolStatus struct {
 	// failed is the number of members in phase Failed.
 	// +optional
 	Failed int32 `json:"failed"`
+	// quarantined is the number of members that failed and are kept for inspection.
+	// +optional
+	Quarantined int32 `json:"quarantined"`
 	// waitingClaims is the number of claims that wait for a member.
 	// +optional
 	WaitingClaims int32 `json:"waitingClaims"`
@@ -556,7 +752,8 @@ type PoolStatus struct {
 	// rollout is how far the members are on their way to the target.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
-	// conditions are Ready, Reconciling, Stalled, Updated, Available.
+	// conditions are Ready, Reconciling, Stalled, Updated, Available and, where
+	// there are sources, SourcesResolved.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

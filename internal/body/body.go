@@ -46,6 +46,9 @@ type Slot struct {
 	Incarnation int64
 	// Revision is recorded with the body, and told by Observe.
 	Revision string
+	// Sources are the values of ${sources.NAME} for this revision: a map of texts
+	// by key for a ConfigMap or Secret, any value for a field of an object.
+	Sources map[string]any
 	// ServiceAccount is the account whose rights are used; only for objects.
 	ServiceAccount string
 }
