@@ -26,30 +26,60 @@ func Diff(a, b []byte) []string {
 		}
 		return []string{root().String()}
 	}
-	var d differ
-	d.values(root(), before, after)
-	if d.more > 0 {
-		last := len(d.paths) - 1
-		d.paths[last] = fmt.Sprintf("and %d more", d.more+1)
+	var paths []string
+	more := 0
+	differ(func(at *path, _, _ any) {
+		if len(paths) == MaxDiff {
+			more++
+			return
+		}
+		paths = append(paths, at.String())
+	}).values(root(), before, after)
+	if more > 0 {
+		paths[MaxDiff-1] = fmt.Sprintf("and %d more", more+1)
 	}
-	return d.paths
+	return paths
 }
 
-// differ collects paths until there are enough, and counts from there.
-type differ struct {
-	paths []string
-	more  int
+// Change is a place in which two documents differ.
+type Change struct {
+	// Path is the place as Diff names it.
+	Path string
+	// Before and After are the canonical form of what each document has there,
+	// nil for nothing.
+	Before, After []byte
 }
 
-func (d *differ) add(at *path) {
-	if len(d.paths) == MaxDiff {
-		d.more++
-		return
+// Changes returns every place in which two documents differ, in the order of
+// [Diff]. A document that [Canonical] refuses is an error.
+func Changes(a, b []byte) ([]Change, error) {
+	before, err := parse(a)
+	if err != nil {
+		return nil, err
 	}
-	d.paths = append(d.paths, at.String())
+	after, err := parse(b)
+	if err != nil {
+		return nil, err
+	}
+	var found []Change
+	differ(func(at *path, a, b any) {
+		found = append(found, Change{Path: at.String(), Before: text(a), After: text(b)})
+	}).values(root(), before, after)
+	return found, nil
 }
 
-func (d *differ) values(at *path, a, b any) {
+// text is the canonical form of a value that parse returned.
+func text(v any) []byte {
+	if v == nil {
+		return nil
+	}
+	return appendValue(nil, v)
+}
+
+// differ is told of each place in which two documents differ.
+type differ func(at *path, a, b any)
+
+func (d differ) values(at *path, a, b any) {
 	switch a := a.(type) {
 	case []any:
 		if b, ok := b.([]any); ok {
@@ -66,20 +96,23 @@ func (d *differ) values(at *path, a, b any) {
 			return
 		}
 	}
-	d.add(at)
+	d(at, a, b)
 }
 
-func (d *differ) lists(at *path, a, b []any) {
+func (d differ) lists(at *path, a, b []any) {
 	both := min(len(a), len(b))
 	for i := range both {
 		d.values(at.element(i), a[i], b[i])
 	}
-	for i := both; i < max(len(a), len(b)); i++ {
-		d.add(at.element(i))
+	for i := both; i < len(a); i++ {
+		d(at.element(i), a[i], nil)
+	}
+	for i := both; i < len(b); i++ {
+		d(at.element(i), nil, b[i])
 	}
 }
 
-func (d *differ) objects(at *path, a, b map[string]any) {
+func (d differ) objects(at *path, a, b map[string]any) {
 	keys := slices.Collect(maps.Keys(a))
 	for key := range b {
 		if _, ok := a[key]; !ok {

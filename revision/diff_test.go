@@ -134,6 +134,53 @@ func TestDiff_agrees(t *testing.T) {
 	})
 }
 
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	got, err := revision.Changes(
+		[]byte(`{"process":{"command":"x","args":["a","b"],"env":{"B":"2","A":"1"}}}`),
+		[]byte(`{"process":{"args":["a","c","d"],"command":"x","env":{"A":{"is":"new"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []revision.Change{
+		{Path: "template.process.args[1]", Before: []byte(`"b"`), After: []byte(`"c"`)},
+		{Path: "template.process.args[2]", After: []byte(`"d"`)},
+		{Path: "template.process.env.A", Before: []byte(`"1"`), After: []byte(`{"is":"new"}`)},
+		{Path: "template.process.env.B", Before: []byte(`"2"`)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, pair := range [][2]string{{`{`, `{}`}, {`{}`, `{`}} {
+		if got, err := revision.Changes([]byte(pair[0]), []byte(pair[1])); err == nil {
+			t.Errorf("%q and %q differ in %v", pair[0], pair[1], got)
+		}
+	}
+}
+
+// TestChanges_areDiff: the places are those of Diff, all of them.
+func TestChanges_areDiff(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a := []byte(spell(r, document().Draw(t, "a")))
+		b := []byte(spell(r, document().Draw(t, "b")))
+		changes, err := revision.Changes(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := revision.Diff(a, b)
+		if len(paths) < revision.MaxDiff && len(changes) != len(paths) {
+			t.Fatalf("%d changes, but the difference is %q", len(changes), paths)
+		}
+		for i, c := range changes[:min(len(changes), revision.MaxDiff-1)] {
+			if c.Path != paths[i] {
+				t.Fatalf("change %d is %s, but the difference is %q", i, c.Path, paths)
+			}
+		}
+	})
+}
+
 func FuzzDiff(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2]}`), []byte(`{"a":[1,3],"b":{}}`))
 	f.Add([]byte(`[[[]]]`), []byte(`x`))
