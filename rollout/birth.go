@@ -11,6 +11,8 @@ const (
 // slot now; empty means none, and the slot waits.
 //
 // It is the target, but
+//   - the current revision, if somebody gave up on bringing the slot to the
+//     target;
 //   - the current revision, if otherwise fewer slots than the partition stayed
 //     off the target;
 //   - the current revision, while the target is halted or has a failure that
@@ -34,6 +36,8 @@ func (q *pass) choose(m *Member) *Record {
 		others--
 	}
 	switch {
+	case m.Skipped:
+		return c
 	case others < q.s.Policy.Partition:
 		return c
 	case q.halted:
@@ -63,7 +67,7 @@ func (q *pass) findProbation() {
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
-		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && (!m.InService() || m.Runs == q.target.ID) {
+		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && !m.Skipped && (!m.InService() || m.Runs == q.target.ID) {
 			q.probation = f.Index
 			return
 		}
@@ -81,7 +85,7 @@ func (q *pass) findProbation() {
 // has not recovered yet.
 func (q *pass) tries(m *Member) bool {
 	switch {
-	case m.leaving() || m.Phase == Quarantined:
+	case m.leaving() || m.Phase == Quarantined || m.Skipped:
 		return false
 	case m.unborn():
 		return m.Wants == q.target.ID

@@ -45,7 +45,7 @@ func (q *pass) record(r *Record) {
 		}
 		r.Failures[f].Incarnation, r.Failures[f].At = m.Incarnation, m.PhaseSince
 		r.Failures[f].Count++
-		r.Failures[f].Forgiven = false
+		r.Failures[f].Forgiven, r.Failures[f].Message = false, m.Message
 		r.Failed++
 		q.note(Action{Kind: RecordFailure, Index: m.Index, Revision: r.ID, Why: WhyEarlyFailure}, r)
 	}
@@ -63,18 +63,25 @@ func find(list []Failure, m *Member) int {
 func (q *pass) recover(r *Record) {
 	whole := r == &q.target && q.current.ID != q.target.ID
 	recovered := slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven && q.hasRecovered(r, f) })
+	skipped := slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven && q.skips(f) })
 	keep := make([]Failure, 0, len(r.Failures))
 	for _, f := range r.Failures {
-		f.Forgiven = f.Forgiven || recovered && (whole || q.hasRecovered(r, f))
+		f.Forgiven = f.Forgiven || q.skips(f) || recovered && (whole || q.hasRecovered(r, f))
 		if !f.Forgiven || q.stillFailed(r, f) {
 			keep = append(keep, f)
 		}
 	}
-	if !recovered && len(keep) == len(r.Failures) {
+	if !recovered && !skipped && len(keep) == len(r.Failures) {
 		return
 	}
 	r.Failures = keep
 	q.note(Action{Kind: Recover, Revision: r.ID, Why: WhyRecovered}, r)
+}
+
+// skips tells whether somebody gave up on the slot that failed.
+func (q *pass) skips(f Failure) bool {
+	m := q.member(f.Index)
+	return m != nil && m.ID == f.ID && m.Skipped
 }
 
 // stillFailed tells whether the incarnation that was counted is still there, so
@@ -114,12 +121,12 @@ func (q *pass) stand() {
 	if q.current.ID == q.target.ID || q.halted || q.failing || q.l.leaving > 0 {
 		return
 	}
-	n := q.l.slots
-	if n == 0 || n < q.s.Policy.Desired || q.plan.Counts.Updated < n {
+	n := q.l.slots + q.l.onTop
+	if n == 0 || q.l.slots < q.s.Policy.Desired || q.plan.Counts.Updated < n {
 		return
 	}
 	if q.l.proven < n {
-		if q.l.up >= n {
+		if q.plan.Counts.InService >= n {
 			q.wake(q.unproven)
 		}
 		return

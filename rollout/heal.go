@@ -6,7 +6,7 @@ package rollout
 func (q *pass) heal() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if q.done.has(i) || m.live() || m.Deleting || m.Phase == Quarantined {
+		if q.done.has(i) || m.live() || m.Deleting || m.Stuck || m.Phase == Quarantined {
 			continue
 		}
 		switch {
@@ -15,11 +15,23 @@ func (q *pass) heal() {
 		case m.Claimed || q.s.Deleting:
 		case m.Phase == Failed:
 			q.healFailed(i)
-		case m.Body && !m.served() && !m.Held && !q.paused():
-			if rev := q.birth(m); rev != "" && rev != m.Runs {
-				q.replace(i, Drift, rev, WhyNeverServed)
-			}
+		case m.Body && !m.served() && !m.Held:
+			q.healUnborn(i)
 		}
+	}
+}
+
+// healUnborn drops a body that never served and is not what would be born in
+// its slot now.
+func (q *pass) healUnborn(i int) {
+	m := &q.s.Members[i]
+	rev := q.birth(m)
+	switch {
+	case rev == "" || rev == m.Runs:
+	case m.Skipped:
+		q.replace(i, Requested, rev, WhySkipped)
+	case !q.paused():
+		q.replace(i, Drift, rev, WhyNeverServed)
 	}
 }
 
@@ -73,6 +85,41 @@ func (q *pass) rollDown() {
 }
 
 func (q *pass) isStaleDown(m *Member) bool {
-	return m.Phase == Unready && m.Body && !m.live() && !m.Deleting && q.bearing(m) == stale &&
+	return m.Phase == Unready && m.Body && !m.live() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
 		!m.Claimed && !m.Held && !m.busy() && !q.acted(m)
+}
+
+// recycle replaces the members for which somebody asked so: those in service
+// through the same gates as a rollout, whatever the policy says about drift.
+func (q *pass) recycle() {
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if !q.mayRecycle(m) || q.done.has(i) {
+			continue
+		}
+		rev := q.birth(m)
+		if rev == "" || m.Free() && q.recycleLimit() != Next {
+			continue
+		}
+		if m.Free() {
+			q.l.rolling++
+			if q.takeable(m) {
+				q.taken++
+			}
+		}
+		q.replace(i, Requested, rev, WhyAsked)
+	}
+}
+
+func (q *pass) mayRecycle(m *Member) bool {
+	return m.Asked && m.Body && !m.live() && !m.Deleting && !m.Stuck && !m.Claimed && !m.Held && !m.busy() &&
+		m.Phase != Quarantined && m.Phase != Failed
+}
+
+// recycleLimit is what keeps a member in service from being recycled.
+func (q *pass) recycleLimit() Reason {
+	if q.resizing {
+		return PoolResizing
+	}
+	return q.limit()
 }

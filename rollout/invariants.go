@@ -30,6 +30,7 @@ type checker struct {
 
 	up, free, rolling, stay int
 	taken, down, probation  int
+	made                    int
 	target                  Record
 }
 
@@ -39,7 +40,8 @@ func (c *checker) failf(format string, args ...any) {
 
 func (c *checker) count(m *Member) {
 	c.byIndex[m.Index] = m
-	if m.InService() {
+	onTop := c.s.Policy.Warm && m.Claimed
+	if m.InService() && !onTop {
 		c.up++
 	}
 	if m.Free() {
@@ -48,7 +50,7 @@ func (c *checker) count(m *Member) {
 	if m.Rolling() {
 		c.rolling++
 	}
-	if !m.leaving() && m.Phase != Quarantined {
+	if !m.leaving() && m.Phase != Quarantined && !onTop {
 		c.stay++
 	}
 }
@@ -68,6 +70,12 @@ func (c *checker) check(a *Action) {
 			c.failf("rule 11: slot %d is made twice", a.Index)
 		}
 		c.byIndex[a.Index] = &Member{Index: a.Index, Phase: Pending}
+		if c.made++; c.s.Policy.HasCeiling && len(c.s.Members)+c.made > c.s.Policy.MaxMembers {
+			c.failf("slot %d is made above maxMembers", a.Index)
+		}
+		if a.Surge && c.s.Policy.InPlace {
+			c.failf("slot %d is surge although members are updated in place", a.Index)
+		}
 		c.birth(a)
 		c.stay++
 		return
@@ -85,8 +93,8 @@ func (c *checker) check(a *Action) {
 	case Disrupt:
 		c.disrupt(a, m)
 	case Undo:
-		if m.Phase == Terminating || !m.live() {
-			c.failf("rule 9: %d is taken back although it terminates or was not to go", a.Index)
+		if m.Phase == Terminating || m.Phase == Updating || !m.live() {
+			c.failf("rule 9: %d is taken back although its end has begun, or it was not to go", a.Index)
 		}
 		if m.leaving() {
 			c.stay++
@@ -109,7 +117,10 @@ func (c *checker) disrupt(a *Action, m *Member) {
 	if m.Held && a.Disruption.Cause == Drift {
 		c.failf("rule 1: held member %d is disrupted for drift", a.Index)
 	}
-	if m.Phase == Quarantined || m.Deleting {
+	if a.Disruption.Update && (!m.Body || m.Claimed || a.Disruption.Remove || !c.s.Policy.InPlace) {
+		c.failf("member %d is updated in place, which it cannot be", a.Index)
+	}
+	if m.Phase == Quarantined || m.Deleting || m.Stuck {
 		c.failf("member %d is not ours to disrupt", a.Index)
 	}
 	if a.Disruption.Incarnation != m.Incarnation {
@@ -128,10 +139,36 @@ func (c *checker) disrupt(a *Action, m *Member) {
 	if a.Disruption.Cause == BodyFailed && m.served() && m.Body && !gone && a.Revision != m.Runs {
 		c.down++
 	}
-	if a.Disruption.Cause != Drift {
-		return
+	switch a.Disruption.Cause {
+	case Drift:
+		c.drift(a, m)
+	case Requested:
+		c.requested(a, m)
 	}
-	c.drift(a, m)
+}
+
+// requested checks that who asks for another body goes through the same gates
+// as a rollout.
+func (c *checker) requested(a *Action, m *Member) {
+	switch {
+	case !m.Asked && !m.Skipped:
+		c.failf("member %d is replaced on request, and nobody asked", a.Index)
+	case m.Held:
+		c.failf("rule 1: held member %d is replaced on request", a.Index)
+	case m.InService():
+		c.take(m)
+	}
+}
+
+// take counts a member in service that goes.
+func (c *checker) take(m *Member) {
+	c.taken++
+	c.up--
+	c.free--
+	c.rolling++
+	if c.s.WindowShut {
+		c.failf("member %d is taken outside the windows", m.Index)
+	}
 }
 
 func (c *checker) drift(a *Action, m *Member) {
@@ -151,15 +188,12 @@ func (c *checker) drift(a *Action, m *Member) {
 		}
 		return
 	}
-	c.taken++
-	c.up--
-	c.free--
-	c.rolling++
+	c.take(m)
+	if m.Skipped {
+		c.failf("member %d was skipped, and is taken for drift", a.Index)
+	}
 	if m.Runs == c.s.Target.ID {
 		c.failf("member %d is on the target, and taken for drift", a.Index)
-	}
-	if c.s.WindowShut {
-		c.failf("member %d is taken outside the windows", a.Index)
 	}
 	if c.target.Halted && c.target.ID != c.s.Current.ID {
 		c.failf("rule 5: member %d is taken although the rollout is halted", a.Index)
@@ -199,7 +233,7 @@ func (c *checker) total() {
 		if c.s.Budgeted && c.taken > c.s.BudgetRoom {
 			c.failf("rule 4: %d members are taken with room for %d in the budgets", c.taken, c.s.BudgetRoom)
 		}
-		if c.stay < p.Desired {
+		if c.stay < p.Desired && !p.Warm && !p.HasCeiling && p.RefillBelow == 0 {
 			c.failf("rule 6: members are taken while %d slots stay of %d", c.stay, p.Desired)
 		}
 	}

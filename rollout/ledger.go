@@ -15,9 +15,11 @@ const (
 // ledger is the sum of a pool. Everything that is decided in a pass is
 // entered at once, so that the next decision counts it.
 type ledger struct {
-	// slots are those that stay: neither leaving nor quarantined.
-	slots int
-	// up are the members in service, free those of them that can be claimed.
+	// slots are those that stay, neither leaving nor quarantined, and count
+	// towards the desired number; onTop those that stay and come on top of it.
+	slots, onTop int
+	// up are the members in service of those that count, free those that can be
+	// claimed.
 	up, free int
 	// rolling and repairing as Member says.
 	rolling, repairing int
@@ -60,7 +62,7 @@ func (q *pass) read() {
 			q.stale.add(i)
 		}
 	}
-	c.Members, c.InService, c.Free, c.Rolling = len(q.s.Members), q.l.up, q.l.free, q.l.rolling
+	c.Members, c.Free, c.Rolling = len(q.s.Members), q.l.free, q.l.rolling
 }
 
 // extent is where some of the members stand: all between from and to.
@@ -77,19 +79,26 @@ func (e *extent) add(i int) {
 // simple tells whether the member is in service, free or claimed, and nothing
 // else is to be said of it. Most are.
 func (m *Member) simple() bool {
-	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned &&
+	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }
 
 // enterSimple adds one such member to the ledger and the counts.
 func (q *pass) enterSimple(m *Member) {
 	c, l := &q.plan.Counts, &q.l
-	l.slots++
-	l.up++
-	if m.Claimed {
-		c.Claimed++
-	} else {
+	c.InService++
+	switch {
+	case !m.Claimed:
+		l.slots++
+		l.up++
 		l.free++
+	case q.s.Policy.Warm:
+		c.Claimed++
+		l.onTop++
+	default:
+		c.Claimed++
+		l.slots++
+		l.up++
 	}
 	if m.Cost != 0 {
 		l.ordered = true
@@ -101,7 +110,7 @@ func (q *pass) enterSimple(m *Member) {
 	}
 	c.Stale++
 	l.off++
-	if !m.Claimed && !m.Held && m.Occupancy == Idle { // as takeable says
+	if !m.Claimed && !m.Held && !m.Skipped && m.Occupancy == Idle { // as takeable says
 		l.work++
 	}
 }
@@ -111,7 +120,10 @@ func (q *pass) enter(m *Member) {
 	c, l := &q.plan.Counts, &q.l
 	up := m.InService()
 	if up {
-		l.up++
+		c.InService++
+		if !q.onTop(m) {
+			l.up++
+		}
 	}
 	if m.Free() {
 		l.free++
@@ -150,7 +162,11 @@ func (q *pass) enter(m *Member) {
 		}
 		return
 	}
-	l.slots++
+	if q.onTop(m) {
+		l.onTop++
+	} else {
+		l.slots++
+	}
 	if q.off(m) {
 		l.off++
 	}
@@ -162,10 +178,10 @@ func (q *pass) enter(m *Member) {
 // enterDown adds what only members out of service have.
 func (q *pass) enterDown(m *Member) {
 	c, l := &q.plan.Counts, &q.l
-	switch m.Phase {
-	case Pending, Provisioning, Preparing:
+	switch {
+	case m.coming():
 		c.Provisioning++
-	case Failed:
+	case m.Phase == Failed:
 		c.Failed++
 	}
 	if m.NoRoom {
@@ -194,7 +210,7 @@ func (m *Member) underway() (time.Time, bool) {
 	switch {
 	case m.Rolling() || m.Repairing():
 		return m.Disruption.Since, true
-	case m.Phase == Pending || m.Phase == Provisioning || m.Phase == Preparing || m.Phase == Failed:
+	case m.coming() || m.Phase == Failed:
 		return m.BornAt, true
 	}
 	return time.Time{}, false
@@ -270,12 +286,20 @@ func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
 // missing is how many slots are to be made now.
 func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
+// desired is how many slots there should be: what the size says, and in a warm
+// pool one more for each claim that waits.
 func (q *pass) desired() int {
-	if q.s.Deleting {
+	switch {
+	case q.s.Deleting:
 		return 0
+	case q.s.Policy.Warm:
+		return q.s.Policy.Desired + q.s.Waiting
 	}
 	return q.s.Policy.Desired
 }
+
+// onTop tells whether the member does not count towards the desired number.
+func (q *pass) onTop(m *Member) bool { return q.s.Policy.Warm && m.Claimed }
 
 // earliest is the earlier of two times, of which zero means never.
 func earliest(a, b time.Time) time.Time {

@@ -83,6 +83,7 @@ func New(s *Snapshot, now time.Time) *Plan {
 		q.resize()
 		q.grant()
 		q.heal()
+		q.recycle()
 		q.rollDown()
 		q.rollUp()
 		q.surge()
@@ -118,8 +119,9 @@ type pass struct {
 	// resizing: slots are made or named for removal in this very pass, or
 	// still to be made.
 	resizing bool
-	// next is the lowest index that may be free.
-	next int
+	// next is the lowest index that may be free, made how many slots this plan
+	// makes.
+	next, made int
 	// allowed is how many more members may leave the partition; bound is the
 	// last one that may, if only some.
 	allowed int
@@ -166,14 +168,22 @@ func (q *pass) floorUnreachable() string {
 	switch {
 	case p.Desired == 0:
 		return ""
-	case p.MaxUnavailable == 0 && p.MaxSurge == 0:
-		return "maxUnavailable and maxSurge"
-	case p.HasFloor && p.MaxSurge == 0 && p.MinAvailable == p.Desired:
-		return "minAvailable and maxSurge"
-	case p.HasFloor && p.MinAvailable >= p.Desired+min(p.MaxSurge, 1): // the last one has one surge body at most
-		return "minAvailable and replicas"
+	case p.MaxUnavailable == 0 && p.surge() == 0 && p.InPlace:
+		return "update.maxUnavailable and update.method"
+	case p.MaxUnavailable == 0 && p.surge() == 0:
+		return "update.maxUnavailable and update.maxSurge"
+	case p.most() <= p.Desired-p.MaxUnavailable && p.MaxMembers < p.Desired:
+		return "maxMembers and replicas"
+	case p.most() <= p.Desired-p.MaxUnavailable:
+		return "maxMembers and update.maxSurge"
+	case !p.HasFloor || p.MinAvailable < p.most():
+		return ""
+	case p.HasCeiling && p.MaxMembers <= p.MinAvailable:
+		return "update.minAvailable and maxMembers"
+	case p.surge() == 0 && p.MinAvailable == p.Desired:
+		return "update.minAvailable and update.maxSurge"
 	}
-	return ""
+	return "update.minAvailable and replicas"
 }
 
 // act adds an action on the member at the position, once in a plan.
@@ -206,8 +216,20 @@ func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 		if !m.unborn() {
 			q.l.unborn++
 		}
+		if q.onTop(m) { // its claim goes
+			q.l.onTop--
+			q.l.slots++
+		}
 	}
-	q.disrupt(i, Disruption{Cause: c, Rolling: m.Rolling() || why == WhyStale}, to, why)
+	d := Disruption{Cause: c, Update: q.updates(m, c), Rolling: m.Rolling() || why == WhyStale || why == WhyAsked && m.InService()}
+	q.disrupt(i, d, to, why)
+}
+
+// updates tells whether the member's body is kept, and only what it is made
+// from changes. Who asks for another body gets one, and a holder's body ends
+// with the claim.
+func (q *pass) updates(m *Member, c Cause) bool {
+	return q.s.Policy.InPlace && m.Body && !m.Claimed && c != Requested
 }
 
 // remove takes the slot at the position away.

@@ -24,6 +24,8 @@ func snapshots(t *rapid.T) *Snapshot {
 		Deleting:     rapid.IntRange(0, 19).Draw(t, "deleting") == 0,
 		Budgeted:     rapid.IntRange(0, 4).Draw(t, "budgeted") == 0,
 		BudgetRoom:   rapid.IntRange(0, 3).Draw(t, "budgetRoom"),
+		Waiting:      rapid.IntRange(0, 2).Draw(t, "waiting"),
+		Surge:        rapid.IntRange(0, 2).Draw(t, "surge"),
 	}
 	if rapid.IntRange(0, 19).Draw(t, "unreadable") == 0 {
 		s.Unreadable = SourcesUnresolved
@@ -58,6 +60,18 @@ func policies(t *rapid.T) Policy {
 	if rapid.IntRange(0, 4).Draw(t, "partitioned") == 0 {
 		p.Partition = number("partition")
 	}
+	switch rapid.IntRange(0, 5).Draw(t, "sizing") {
+	case 0:
+		p.Warm = true
+	case 1:
+		p.Warm, p.RefillBelow = true, number("refillBelow")
+	case 2:
+		p.RefillBelow = number("refillBelow")
+	}
+	if p.HasCeiling = rapid.IntRange(0, 4).Draw(t, "ceiling") == 0; p.HasCeiling {
+		p.MaxMembers = p.Desired + number("maxMembers") - 2
+	}
+	p.InPlace = rapid.IntRange(0, 3).Draw(t, "inPlace") == 0
 	return p
 }
 
@@ -72,7 +86,9 @@ func anyMember(t *rapid.T, index int) Member {
 		Incarnation: 2, BornAt: at(t), PhaseSince: at(t), Cost: rapid.IntRange(0, 2).Draw(t, "cost"),
 		Held: rapid.IntRange(0, 9).Draw(t, "held") == 0, Cordoned: rapid.IntRange(0, 19).Draw(t, "cordoned") == 0,
 		Deleting: rapid.IntRange(0, 19).Draw(t, "deleting slot") == 0,
-		Phase:    rapid.SampledFrom([]Phase{Available, Available, Available, InClaim, Pending, Provisioning, Preparing, Unready, Draining, Terminating, Failed}).Draw(t, "phase"),
+		Asked:    rapid.IntRange(0, 9).Draw(t, "asked") == 0, Skipped: rapid.IntRange(0, 9).Draw(t, "skipped") == 0,
+		Stuck: rapid.IntRange(0, 19).Draw(t, "stuck") == 0,
+		Phase: rapid.SampledFrom([]Phase{Available, Available, Available, InClaim, Pending, Provisioning, Preparing, Unready, Updating, Draining, Terminating, Failed}).Draw(t, "phase"),
 	}
 	m.Body = m.Phase != Pending
 	m.Runs = rapid.SampledFrom(revisions).Draw(t, "runs")
@@ -96,8 +112,9 @@ func anyMember(t *rapid.T, index int) Member {
 	}
 	if !m.Claimed && (m.Phase == Draining || m.Phase == Terminating || rapid.IntRange(0, 5).Draw(t, "disrupted") == 0) {
 		m.Disruption = Disruption{
-			Cause: Cause(rapid.IntRange(int(Drift), int(Requested)).Draw(t, "cause")), Remove: rapid.IntRange(0, 2).Draw(t, "remove") == 0,
-			Rolling: rapid.Bool().Draw(t, "rolling"), Incarnation: 1, Since: at(t),
+			Cause:  Cause(rapid.IntRange(int(Drift), int(Requested)).Draw(t, "cause")),
+			Remove: m.Phase != Updating && rapid.IntRange(0, 2).Draw(t, "remove") == 0,
+			Update: m.Phase == Updating, Rolling: rapid.Bool().Draw(t, "rolling"), Incarnation: 1, Since: at(t),
 		}
 		if m.Phase != Available && m.Phase != Provisioning || rapid.Bool().Draw(t, "live") {
 			m.Disruption.Incarnation = m.Incarnation

@@ -20,13 +20,13 @@ func rank(r Reason) int { return slices.Index(reasons[:], r) }
 
 // verdicts are the ranks that a pass comes to again and again.
 type verdicts struct {
-	gate, limit, rolling, claimed, busy, unsure, held, partitioned int
+	gate, limit, rolling, claimed, busy, unsure, held, stuck, partitioned int
 }
 
 func (q *pass) verdicts() verdicts {
 	return verdicts{
 		gate: rank(q.gate), limit: rank(q.limit()), rolling: rank(RollingMember), claimed: rank(Claimed),
-		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), partitioned: rank(Partitioned),
+		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), stuck: rank(Unreachable), partitioned: rank(Partitioned),
 	}
 }
 
@@ -47,8 +47,10 @@ func (q *pass) verdict(i int, m *Member, v *verdicts) int {
 		return v.busy
 	case m.busy():
 		return v.unsure
-	case m.Held:
+	case m.Held || m.Skipped:
 		return v.held
+	case m.Stuck:
+		return v.stuck
 	case q.s.Policy.Partition > 0 && q.allowed == 0:
 		return v.partitioned
 	case q.bound != nil && q.before(q.bound, m):
@@ -134,8 +136,8 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{Unknown, string(Unreachable), "the pool's members cannot be read; nothing is done until they can"}
 	case q.s.Unreadable != "":
 		return Condition{Unknown, string(q.s.Unreadable), "what decides a body cannot be read; the last known revision is kept"}
-	case q.s.RolledBack != "":
-		return Condition{False, "RolledBack", fmt.Sprintf("revision %s failed; the pool went back to %s until the template changes", q.s.RolledBack, q.target.ID)}
+	case q.s.RolledBack.ID != "":
+		return Condition{False, "RolledBack", q.rollbackSentence()}
 	case q.s.Deleting:
 		return Condition{False, "PoolDeleted", q.goesOnly()}
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
@@ -159,9 +161,15 @@ func (q *pass) updatedCondition() Condition {
 // standstill says why a rollout that is wanted does not move.
 func (q *pass) standstill() Condition {
 	for _, r := range []Reason{OutsideWindow, BudgetFull} {
-		if n, i := q.blocked(r); n > 0 {
-			return Condition{False, "UpdateDeferred", fmt.Sprintf("member %d%s: %s", i, more(n-1), sentences[r])}
+		n, i := q.blocked(r)
+		if n == 0 {
+			continue
 		}
+		is := Condition{False, "UpdateDeferred", fmt.Sprintf("member %d%s: %s", i, more(n-1), q.because(r))}
+		if r == OutsideWindow && q.s.WindowError != "" {
+			is.Reason = "UpdateBlocked"
+		}
+		return is
 	}
 	if len(q.plan.Blockers) == 0 {
 		return Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
@@ -173,17 +181,23 @@ func (q *pass) standstill() Condition {
 // kstatus fills in the conditions that other tools read.
 func (q *pass) kstatus() {
 	c, p := &q.plan.Counts, &q.s.Policy
-	d := q.desired()
+	d, up := q.desired(), c.InService
+	if p.Warm {
+		d, up = p.Desired, c.Free
+	}
+	if q.s.Deleting {
+		d = 0
+	}
 	q.plan.Available = Condition{True, "EnoughInService", "no more than maxUnavailable members are out of service"}
-	if c.InService < d-p.MaxUnavailable {
+	if up < d-p.MaxUnavailable {
 		q.plan.Available = Condition{False, "TooFewInService", "more than maxUnavailable members are out of service"}
 	}
 	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
-	if c.InService < d {
+	if up < d {
 		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
 	}
 	q.plan.Reconciling = Condition{False, "Settled", "nothing is on its way"}
-	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d || q.moving() {
+	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d && !q.enough() || q.moving() {
 		q.plan.Reconciling = Condition{True, "Progressing", "bodies are on their way in or out"}
 	}
 	q.plan.Stalled = q.stalled()
@@ -196,6 +210,10 @@ func (q *pass) stalled() Condition {
 	switch {
 	case q.halted:
 		return Condition{True, "UpdateHalted", q.haltSentence()}
+	case q.s.RolledBack.ID != "":
+		return Condition{True, "RolledBack", q.rollbackSentence()}
+	case q.s.WindowError != "":
+		return Condition{True, "InvalidWindow", q.s.WindowError}
 	case q.gate == FloorUnreachable:
 		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
 	case q.l.oldest.IsZero():

@@ -24,7 +24,10 @@ func (q *pass) refill() {
 			q.undo(i, WhyNeededAgain)
 		}
 	}
-	q.resizing = q.l.slots < q.desired()
+	if q.enough() {
+		return
+	}
+	q.resizing = q.l.slots < q.desired() && q.resizes()
 	if !q.mayFill() {
 		return
 	}
@@ -33,6 +36,23 @@ func (q *pass) refill() {
 			return
 		}
 	}
+}
+
+// resizes tells whether missing slots are something that a rollout waits for.
+// Those that claims took out of a warm pool are not, nor those that the ceiling
+// leaves no room for: the ledger counts them as down.
+func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.full() }
+
+// full tells whether there may be no slot more.
+func (q *pass) full() bool {
+	p := &q.s.Policy
+	return p.HasCeiling && len(q.s.Members)+q.made >= p.MaxMembers
+}
+
+// enough tells whether what is missing may stay so for now.
+func (q *pass) enough() bool {
+	below := q.s.Policy.RefillBelow
+	return below > 0 && q.l.free >= below && q.s.Waiting == 0 && (q.gate != "" || q.work() == 0)
 }
 
 // mayFill tells whether new slots may be made. While bodies of the only
@@ -65,10 +85,11 @@ func (q *pass) mayFill() bool {
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
 	rev := q.birth(&m)
-	if rev == "" || why == WhySurge && rev != q.target.ID {
+	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
 		return false
 	}
 	q.next = m.Index + 1
+	q.made++
 	q.l.slots++
 	q.l.unborn++
 	if rev != q.target.ID {
@@ -104,7 +125,7 @@ func (q *pass) shrink(n int) {
 }
 
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() || m.Held || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() || m.Held || m.Stuck || q.acted(m) {
 		return false
 	}
 	return !q.failing || m.Index != q.probation || q.desired() == 0
@@ -132,7 +153,7 @@ func (q *pass) surgeAllowed() int {
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return q.settledSurge()
 	}
-	return min(p.MaxSurge, q.work())
+	return min(p.surge(), q.work())
 }
 
 // settledSurge is how many of the surge slots stay while the rollout does not
@@ -145,7 +166,7 @@ func (q *pass) settledSurge() int {
 			pending++
 		}
 	}
-	n := max(0, min(q.s.Policy.MaxSurge, q.s.Surge, q.excess())-pending)
+	n := max(0, min(q.s.Policy.surge(), q.s.Surge, q.excess())-pending)
 	if q.failing && q.probation >= 0 {
 		n = max(n, min(1, q.excess()))
 	}
@@ -166,7 +187,7 @@ func (q *pass) surge() {
 	if q.gate != "" && q.gate != FailedReplacement || q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
 		return
 	}
-	n := min(q.s.Policy.MaxSurge, q.work()) - q.excess()
+	n := min(q.s.Policy.surge(), q.work()) - q.excess()
 	if q.failing {
 		n = min(n, 1)
 		if q.probation != anybody || q.paused() || q.s.Policy.Manual {

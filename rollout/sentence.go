@@ -1,6 +1,9 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // sentences say each reason to a person, with what would remove it.
 var sentences = map[Reason]string{
@@ -16,7 +19,7 @@ var sentences = map[Reason]string{
 	Claimed:                 "it is claimed, and waits until the claim is released",
 	BusyMember:              "work runs on it, and it waits until that is done",
 	OccupancyUnknown:        "nobody can tell whether work runs on it, which counts as busy",
-	HeldMember:              "it is held by annotation pawl.dev/hold",
+	HeldMember:              "it is held by annotation pawl.dev/hold, or skipped by pawl.dev/skip",
 	Partitioned:             "update.partition keeps it off the target",
 	OutsideWindow:           "outside the windows in which a disruption may start",
 	BudgetFull:              "a shared budget has no room",
@@ -33,7 +36,11 @@ var sentences = map[Reason]string{
 func (q *pass) because(r Reason) string {
 	switch r {
 	case FloorUnreachable:
-		return fmt.Sprintf("update.%s collide: this policy can never take a member", q.floorUnreachable())
+		return fmt.Sprintf("spec.%s collide: this policy can never take a member", q.floorUnreachable())
+	case OutsideWindow:
+		if q.s.WindowError != "" {
+			return q.s.WindowError
+		}
 	case PausedRollout:
 		return q.pauseSentence()
 	case HaltedTarget:
@@ -50,8 +57,40 @@ func (q *pass) pauseSentence() string {
 }
 
 func (q *pass) haltSentence() string {
-	return fmt.Sprintf("%d bodies of revision %s failed, which is update.failureLimit; members stay on %s until the template changes",
-		q.target.Failed, q.target.ID, q.current.ID)
+	return fmt.Sprintf("%s; what else is in service was left alone, and what failed is healed on %s: %s",
+		whatFailed(&q.target), q.current.ID, q.wayOut())
+}
+
+func (q *pass) rollbackSentence() string {
+	return fmt.Sprintf("%s; the pool went back to %s, and what was in service there was left alone: %s",
+		whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
+}
+
+// whatFailed says how many bodies failed, and of the last one in its own words
+// why.
+func whatFailed(r *Record) string {
+	s := fmt.Sprintf("%d bodies of revision %s failed, which is update.failureLimit", r.Failed, r.ID)
+	if r.Failed == 1 {
+		s = fmt.Sprintf("a body of revision %s failed, which is update.failureLimit", r.ID)
+	}
+	if len(r.Failures) == 0 {
+		return s
+	}
+	last := slices.MaxFunc(r.Failures, func(a, b Failure) int { return a.At.Compare(b.At) })
+	s += fmt.Sprintf("; the last was that of member %d", last.Index)
+	if last.Message != "" {
+		s += fmt.Sprintf(" (%s)", last.Message)
+	}
+	return s
+}
+
+// wayOut names what a person can do about a revision that failed.
+func (q *pass) wayOut() string {
+	pool := q.s.Pool
+	if pool == "" {
+		pool = "POOL"
+	}
+	return fmt.Sprintf("correct the template, or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool)
 }
 
 // Explain says in one sentence why the member of the snapshot is not updated,
@@ -59,6 +98,14 @@ func (q *pass) haltSentence() string {
 func (p *Plan) Explain(m *Member) string {
 	q := p.pass
 	switch r := p.Verdict(m); {
+	case r == HeldMember && m.Skipped && !m.Held:
+		return fmt.Sprintf("member %d is on revision %s instead of %s: somebody gave up on bringing it there (pawl skip); it stays until the target changes",
+			m.Index, orUnknown(m.Runs), q.target.ID)
+	case r == Unreachable && m.Stuck:
+		return fmt.Sprintf("member %d is on revision %s instead of %s: what is to be written to it is refused; the pool's condition Stalled says why",
+			m.Index, orUnknown(m.Runs), q.target.ID)
+	case m.Asked && q.asked(m) != "":
+		return fmt.Sprintf("member %d is to be replaced, as somebody asked (pawl recycle): %s", m.Index, q.because(q.asked(m)))
 	case r != "":
 		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), q.target.ID, q.because(r))
 	case !m.Body:
@@ -68,6 +115,30 @@ func (p *Plan) Explain(m *Member) string {
 	default:
 		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, q.target.ID)
 	}
+}
+
+// asked is what keeps a member from being replaced as somebody asked; Next or
+// RollingMember for nothing, empty if there is nothing to replace.
+func (q *pass) asked(m *Member) Reason {
+	switch {
+	case !m.Body || m.Phase == Quarantined || m.Deleting || m.live() && m.Disruption.Cause != Requested:
+		return ""
+	case !q.readable():
+		return q.gate
+	case m.live() || q.acted(m):
+		return RollingMember
+	case m.Claimed:
+		return Claimed
+	case m.Occupancy == Busy && m.served():
+		return BusyMember
+	case m.busy():
+		return OccupancyUnknown
+	case m.Held:
+		return HeldMember
+	case m.Free():
+		return q.recycleLimit()
+	}
+	return Next
 }
 
 // sentence says what happens next in the pool, or who has to do what.

@@ -16,7 +16,7 @@ func (q *pass) takeBack() {
 
 // drains tells whether the member is disrupted, and its end has not begun.
 func (m *Member) drains() bool {
-	return m.live() && !m.Deleting && m.Body && m.Phase != Terminating && m.Phase != Failed
+	return m.live() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && m.Phase != Failed
 }
 
 // undo brings the member back as what it is.
@@ -47,7 +47,7 @@ func (q *pass) grant() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		switch {
-		case q.done.has(i) || m.Deleting || m.Phase == Quarantined:
+		case q.done.has(i) || m.Deleting || m.Stuck || m.Phase == Quarantined:
 		case m.unborn():
 			if rev := q.birth(m); rev != m.Wants {
 				q.give(i, rev)
@@ -75,6 +75,8 @@ func (q *pass) undoes(m *Member) Why {
 			return WhyTurnedBusy
 		}
 		return ""
+	case Requested:
+		return m.withdrawn()
 	case Drift:
 	default:
 		return ""
@@ -84,7 +86,7 @@ func (q *pass) undoes(m *Member) Why {
 		return WhyMatchesAgain
 	case m.busy():
 		return WhyTurnedBusy
-	case m.Held:
+	case m.Held || m.Skipped && m.served():
 		return WhyTurnedHeld
 	case !m.served():
 		return "" // what never served is no loss
@@ -92,6 +94,22 @@ func (q *pass) undoes(m *Member) Why {
 		return WhyPaused
 	case q.halted || q.failing && m.Index != q.probation:
 		return WhyHalted
+	}
+	return ""
+}
+
+// withdrawn is why a body that somebody asked to replace stays; empty if it
+// goes. What never served is no loss.
+func (m *Member) withdrawn() Why {
+	switch {
+	case !m.served():
+		return ""
+	case m.busy():
+		return WhyTurnedBusy
+	case m.Held:
+		return WhyTurnedHeld
+	case !m.Asked:
+		return WhyNotAsked
 	}
 	return ""
 }

@@ -101,13 +101,31 @@ func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
 		return stepPending(m.pending(now), now)
 	case m.Phase == Terminating:
 		return Transition{Member: m, Do: DeleteBody}
+	case m.Phase == Updating && m.updates() && seen.State != Stopping:
+		return stepUpdating(m, now)
 	case m.mustWait():
 		return Transition{Member: m}
 	case !seen.Drained && m.served() && m.Phase != Failed && seen.State == Ready:
 		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
+	case m.updates() && seen.State != Stopping:
+		return Transition{Member: m.enter(Updating, now)}
 	default:
 		return Transition{Member: m.enter(Terminating, now)}
 	}
+}
+
+// updates tells whether the body is to become another revision where it is.
+func (m *Member) updates() bool { return m.live() && m.Disruption.Update && !m.leaving() }
+
+// stepUpdating applies the grant to the body, once there is one.
+func stepUpdating(m Member, now time.Time) Transition {
+	switch {
+	case m.Wants == "":
+		return Transition{Member: m}
+	case now.Before(m.NextAttempt):
+		return Transition{Member: m, Wake: m.NextAttempt}
+	}
+	return Transition{Member: m, Do: UpdateBody}
 }
 
 // mustWait tells whether the end may not begin after all: the engine is about
@@ -117,7 +135,7 @@ func (m *Member) mustWait() bool {
 		return false
 	}
 	switch m.Disruption.Cause {
-	case Drift:
+	case Drift, Requested:
 		return m.busy() || m.Held
 	case ScaleDown:
 		return m.busy()
@@ -192,10 +210,11 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 		do = UndrainBody
 	}
 	since := m.BornAt
-	if m.served() {
+	switch {
+	case m.served():
 		m = m.enter(Unready, now)
 		since = m.PhaseSince
-	} else {
+	case m.Phase != Updating:
 		m = m.enter(Provisioning, now)
 	}
 	if wake := since.Add(l.BootTimeout); now.Before(wake) {
@@ -215,6 +234,9 @@ func (m Member) enter(p Phase, now time.Time) Member {
 
 // serve records that the body is in service.
 func (m Member) serve(p Phase, now time.Time) Member {
+	if !m.served() {
+		m.BootTook = now.Sub(m.BornAt)
+	}
 	if !m.served() || !m.healthy() && m.Phase != Draining {
 		m.ServedSince = now
 	}
@@ -235,8 +257,24 @@ func (m Member) pending(now time.Time) Member {
 	if m.Phase == Pending {
 		return m
 	}
-	m.Incarnation = m.NextIncarnation()
+	next := m.NextIncarnation()
+	m = m.stopped(now)
+	m.Incarnation = next
 	return m.without(Pending, now)
+}
+
+// stopped records how long it took until the body was gone: from the decision,
+// if that is what the disruption dates from.
+func (m Member) stopped(now time.Time) Member {
+	if m.Phase != Terminating {
+		return m
+	}
+	since := m.PhaseSince
+	if m.served() && m.live() && !m.Disruption.Since.IsZero() {
+		since = m.Disruption.Since
+	}
+	m.StopTook = now.Sub(since)
+	return m
 }
 
 // without records that there is no body.
@@ -256,7 +294,9 @@ func (m *Member) NextIncarnation() int64 {
 
 // Born records the birth of the next body.
 func (m Member) Born(now time.Time) Member {
-	m.Incarnation = m.NextIncarnation()
+	next := m.NextIncarnation()
+	m = m.stopped(now)
+	m.Incarnation = next
 	m = m.without(m.Phase, now)
 	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
 	m.Body, m.Runs = true, m.Wants
@@ -272,11 +312,13 @@ func (m Member) Updated(now time.Time) Member {
 	return m
 }
 
-// Refused records that the next body cannot be created as it is. It counts as
-// a body of its revision that failed.
+// Refused records that the next body cannot be created as it is, or that the
+// body cannot become what was wanted, and stays. It counts as a body of its
+// revision that failed.
 func (m Member) Refused(now time.Time) Member {
+	stays := m.Phase == Updating && m.updates()
 	m = m.Born(now)
-	m.Phase, m.Body, m.Gone, m.FailedEarly = Failed, false, true, true
+	m.Phase, m.Body, m.Gone, m.FailedEarly = Failed, stays, !stays, true
 	return m
 }
 

@@ -45,7 +45,7 @@ func TestStep(t *testing.T) {
 		"a ready body serves": {
 			reason: "without minReadySeconds there is nothing to wait for",
 			member: booting, seen: Sight{State: Ready},
-			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince, m.ServedSince = Available, now, now }),
+			want: with(booting, func(m *Member) { m.Phase, m.PhaseSince, m.ServedSince, m.BootTook = Available, now, now, time.Minute }),
 		},
 		"a ready body is prepared first": {
 			reason: "minReadySeconds have to pass", lifecycle: Lifecycle{BootTimeout: time.Minute, MinReady: 5 * time.Second},
@@ -162,6 +162,7 @@ func TestStep(t *testing.T) {
 			reason: "Terminating ends only in a new incarnation",
 			member: with(with(free, goes(ClaimEnded, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "" }), seen: Sight{State: Absent},
 			want: with(with(free, goes(ClaimEnded, false)), func(m *Member) {
+				m.StopTook = now.Sub(epoch)
 				m.Wants, m.Phase, m.PhaseSince, m.Incarnation, m.Body, m.ServedSince = "", Pending, now, 2, false, time.Time{}
 			}),
 		},

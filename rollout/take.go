@@ -33,12 +33,12 @@ func (q *pass) mayTake() bool {
 		return q.gate == ""
 	}
 	p := &q.s.Policy
-	return q.probation == anybody && p.MaxSurge == 0 && !p.Manual && !p.Paused && !q.resizing && q.l.unborn == 0 && q.l.rolling == 0
+	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && !q.resizing && q.l.unborn == 0 && q.l.rolling == 0
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.
 func (q *pass) takeable(m *Member) bool {
-	return m.Free() && m.Occupancy == Idle && !m.Held && q.bearing(m) == stale
+	return m.Free() && m.Occupancy == Idle && !m.Held && !m.Skipped && !m.Stuck && q.bearing(m) == stale && !(m.Asked && q.acted(m))
 }
 
 // take replaces the member; the last ones, which surge slots stand in for, are
@@ -56,10 +56,13 @@ func (q *pass) take(i int) {
 // lastAllowed is the last member in order that the partition lets go, or nil
 // if it lets all go.
 func (q *pass) lastAllowed() *Member {
-	if q.s.Policy.Partition == 0 || q.allowed == 0 || q.allowed >= q.l.work {
+	if q.s.Policy.Partition == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.taken {
 		return nil
 	}
 	list := q.first(q.allowed, q.takeable)
+	if len(list) == 0 {
+		return nil
+	}
 	return &q.s.Members[list[len(list)-1]]
 }
 
@@ -70,7 +73,7 @@ func (q *pass) limit() Reason {
 		return OutsideWindow
 	case q.s.Budgeted && q.s.BudgetRoom <= q.taken:
 		return BudgetFull
-	case q.room() < 1 && q.l.noRoom > 0:
+	case q.room() < 1 && q.s.Policy.surge() > 0 && (q.l.noRoom > 0 || q.full()):
 		return NoSurgeCapacity
 	case q.room() < 1:
 		return UnavailableLimit

@@ -115,9 +115,10 @@ type Member struct {
 
 	Claimed, Cordoned, Held bool
 	// Asked: somebody asked for another body. Skipped: somebody gave up on
-	// bringing the slot to the target.
-	Asked, Skipped bool
-	Occupancy      Occupancy
+	// bringing the slot to the target. Stuck: what was to be written to the slot
+	// is refused for what it is, so that nothing more is planned for it.
+	Asked, Skipped, Stuck bool
+	Occupancy             Occupancy
 	// Deleting: somebody deletes the slot itself.
 	Deleting bool
 	// Cost orders the members: lower ones are disrupted first.
@@ -196,6 +197,16 @@ func (m *Member) unborn() bool {
 		return false
 	}
 	return m.Phase == Pending || m.live()
+}
+
+// coming tells whether the slot has, or waits for, a body that has not served.
+func (m *Member) coming() bool {
+	switch m.Phase {
+	case Pending, Provisioning, Preparing, Updating:
+		return true
+	default:
+		return false
+	}
 }
 
 // Failure is a slot whose body of a revision failed and has not recovered.
@@ -313,6 +324,24 @@ type Policy struct {
 	ReplaceUnknown bool
 }
 
+// surge is how many slots there may be above the desired number.
+func (p *Policy) surge() int {
+	if p.InPlace {
+		return 0
+	}
+	return p.MaxSurge
+}
+
+// most is how many members may be in service while the last one is taken, which
+// has one surge body at most to stand in for it.
+func (p *Policy) most() int {
+	n := p.Desired + min(p.surge(), 1)
+	if p.HasCeiling {
+		n = min(n, p.MaxMembers)
+	}
+	return n
+}
+
 // RecoverAfter is how long a body has to be in service until its failures are
 // forgiven: the larger of minReadySeconds and a minute.
 func (p *Policy) RecoverAfter() time.Duration { return max(p.MinReady, time.Minute) }
@@ -333,8 +362,10 @@ type Snapshot struct {
 	// WritesUnseen: the reader has not seen its own last writes.
 	WritesUnseen bool
 	// RolledBack is the template's revision after it was rolled back, so that
-	// Target is the current one instead; empty otherwise.
-	RolledBack Revision
+	// Target is the current one instead; without an ID otherwise.
+	RolledBack Record
+	// Pool is what sentences call the pool.
+	Pool string
 	// Deleting: the pool goes, and all that is free with it.
 	Deleting bool
 	// Waiting are the claims that wait for a member and are on none.
@@ -405,6 +436,9 @@ const (
 	WhyFill         Why = "Fill"         // the size asks for one more
 	WhySurge        Why = "Surge"        // a body more while there is drift to roll
 	WhyStale        Why = "Stale"        // in service, on another revision
+	WhyAsked        Why = "Asked"        // somebody asked for another body
+	WhySkipped      Why = "Skipped"      // somebody gave up on its body
+	WhyNotAsked     Why = "NotAsked"     // draining, and nobody asks for it any more
 	WhyStaleDown    Why = "StaleDown"    // down anyway, on another revision
 	WhyNeverServed  Why = "NeverServed"  // not in service yet, and not what would be born now
 	WhyFailed       Why = "Failed"       // its body failed

@@ -37,7 +37,7 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 		return nil, err
 	}
 	out := &rollout.Snapshot{
-		Policy: policy, Deleting: !s.Pool.DeletionTimestamp.IsZero(), Surge: int(s.Pool.Status.Surge),
+		Pool: s.Pool.Name, Policy: policy, Deleting: !s.Pool.DeletionTimestamp.IsZero(), Surge: int(s.Pool.Status.Surge),
 	}
 	s.Members, _ = Distinct(s.Members)
 	s.Revisions = Of(s.Pool.Name, s.Revisions)
@@ -116,6 +116,6 @@ func (s *Stored) revisions(out *rollout.Snapshot) {
 	out.Current = records[current].Engine(current)
 	out.Target = records[target].Engine(target)
 	if out.Target.RolledBack {
-		out.RolledBack, out.Target = out.Target.ID, out.Current
+		out.RolledBack, out.Target = out.Target, out.Current
 	}
 }

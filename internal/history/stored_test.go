@@ -60,7 +60,7 @@ func TestStored_Snapshot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			is := []any{got.Target.ID, got.Current.ID, got.RolledBack, got.Unreadable, len(got.Members)}
+			is := []any{got.Target.ID, got.Current.ID, got.RolledBack.ID, got.Unreadable, len(got.Members)}
 			want := []any{tt.target, tt.current, tt.back, tt.unreadble, 1}
 			if diff := cmp.Diff(want, is); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)

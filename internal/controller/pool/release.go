@@ -72,7 +72,7 @@ func (r *Reconciler) prune(ctx context.Context, w *world) error {
 	}
 	s := &w.snapshot
 	keep := map[string]bool{}
-	for _, id := range []rollout.Revision{s.Target.ID, s.Current.ID, s.RolledBack} {
+	for _, id := range []rollout.Revision{s.Target.ID, s.Current.ID, s.RolledBack.ID} {
 		keep[string(id)] = true
 	}
 	gone := history.Prune(w.revisions, keep, limit)

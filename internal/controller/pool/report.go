@@ -76,8 +76,8 @@ func (w *world) fill(st *v1alpha1.PoolStatus, p *rollout.Plan) {
 		*n.field = int32(n.count)
 	}
 	st.CurrentRevision, st.TargetRevision = string(s.Current.ID), string(s.Target.ID)
-	if s.RolledBack != "" {
-		st.TargetRevision = string(s.RolledBack)
+	if s.RolledBack.ID != "" {
+		st.TargetRevision = string(s.RolledBack.ID)
 	}
 	if w.stood != "" {
 		st.CurrentRevision = string(w.stood)
