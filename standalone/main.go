@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	_ "time/tzdata" // windows name time zones, which a bare machine does not know
 )
 
 func main() {

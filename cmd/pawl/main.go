@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // windows name time zones, which a bare machine does not know
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )

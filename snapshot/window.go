@@ -1,0 +1,223 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// Windows are times that come again and again; together they are open whenever
+// one of them is. The zero value has no windows and is always open.
+type Windows struct {
+	valid    []window
+	problems []string
+}
+
+// UpdateWindows are the windows in which a pool's disruptions for drift may
+// start.
+func UpdateWindows(spec *v1alpha1.PoolSpec) Windows {
+	if spec.Update == nil {
+		return Windows{}
+	}
+	return ParseWindows("spec.update.windows", spec.Update.Windows)
+}
+
+// ParseWindows reads the windows of the field. One that can never open is
+// left closed, and named by Problem.
+func ParseWindows(field string, list []v1alpha1.Window) Windows {
+	var w Windows
+	for i := range list {
+		v, err := parseWindow(&list[i])
+		if err != nil {
+			w.problems = append(w.problems, fmt.Sprintf("%s[%d].%v", field, i, err))
+			continue
+		}
+		w.valid = append(w.valid, v)
+	}
+	return w
+}
+
+// Problem is why one or more of the windows never open, naming the field and
+// the cure; empty if all can.
+func (w Windows) Problem() string { return strings.Join(w.problems, "; ") }
+
+// openSteps bounds how far ahead At follows windows that touch one another.
+const openSteps = 24
+
+// At tells whether any window is open at the time, and until when that holds.
+// A window is open from the instant at which it opens until just before its
+// duration has passed. If all are shut, until is exactly when the next one
+// opens. If one is open, until is when the last of those that overlap or touch
+// closes, or, where they go on for long, an earlier time at which to ask again.
+// It is zero for never.
+func (w Windows) At(now time.Time) (open bool, until time.Time) {
+	if len(w.valid) == 0 {
+		return len(w.problems) == 0, time.Time{}
+	}
+	until = now.UTC()
+	for range openSteps {
+		end := w.end(until)
+		if !end.After(until) {
+			break
+		}
+		open, until = true, end
+	}
+	if open {
+		return true, until
+	}
+	return false, w.next(until)
+}
+
+// end is when the windows that are open at the time close, if none opens
+// meanwhile; zero if none is open.
+func (w Windows) end(at time.Time) time.Time {
+	var end time.Time
+	for i := range w.valid {
+		v := &w.valid[i]
+		if opened := v.last(at); !opened.IsZero() && opened.Add(v.duration).After(end) {
+			end = opened.Add(v.duration)
+		}
+	}
+	return end
+}
+
+// next is when the first window opens after the time; zero for never.
+func (w Windows) next(at time.Time) time.Time {
+	var first time.Time
+	for i := range w.valid {
+		if next := w.valid[i].next(at); !next.IsZero() && (first.IsZero() || next.Before(first)) {
+			first = next
+		}
+	}
+	return first
+}
+
+// window is one that can open.
+type window struct {
+	// schedule counts in UTC, as which it is given what the wall's clock shows.
+	schedule *cron.SpecSchedule
+	duration time.Duration
+	zone     *time.Location
+}
+
+// next is when the window opens after the time; zero for never.
+//
+// What it covers is what the wall's clock shows: an hour that the clocks repeat
+// opens it twice. If they skip one, and the schedule names its hours rather
+// than that it goes for all, then it opens as they do, so that a night's window
+// is not lost.
+func (w *window) next(at time.Time) time.Time {
+	at = at.In(w.zone)
+	_, offset := at.Zone()
+	since := wall(at, offset)
+	shows := w.after(since)
+	for !shows.IsZero() {
+		opens := shows.Add(-seconds(offset)).UTC()
+		_, change := at.ZoneBounds()
+		if change.IsZero() || opens.Before(change) {
+			return opens
+		}
+		_, changed := change.Zone()
+		jump := wall(change, changed)
+		switch {
+		case changed > offset && shows.Before(jump) && w.schedule.Hour&star == 0:
+			return change.UTC()
+		case shows.Before(jump), jump.Before(since):
+			shows = w.after(jump.Add(-1)) // the instant of the change has the new offset
+		}
+		at, offset, since = change, changed, jump
+	}
+	return time.Time{}
+}
+
+// last is when the window that is open at the time opened last; zero if none
+// is open.
+func (w *window) last(at time.Time) time.Time {
+	next := func(since time.Time) (time.Time, bool) {
+		next := w.next(since)
+		return next, !next.IsZero() && !next.After(at)
+	}
+	opened, ok := next(at.Add(-w.duration))
+	if !ok {
+		return time.Time{}
+	}
+	for late := at; ; { // it has not opened after late
+		later, ok := next(opened)
+		if !ok {
+			return opened
+		}
+		half := later.Add(late.Sub(later) / 2)
+		if opened, ok = next(half); !ok {
+			opened, late = later, half
+		}
+	}
+}
+
+// searched is how far ahead the schedule looks for a time. A 29 February may
+// be eight years away.
+const searched = 5
+
+// after is the next time on the wall's clock; zero for never.
+func (w *window) after(since time.Time) time.Time {
+	if next := w.schedule.Next(since); !next.IsZero() {
+		return next
+	}
+	return w.schedule.Next(since.AddDate(searched, 0, 0))
+}
+
+// wall is what a clock shows at the time, with such an offset from UTC in
+// seconds, written as a time in UTC.
+func wall(at time.Time, offset int) time.Time { return at.UTC().Add(seconds(offset)) }
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// star is what cron sets in a field that is one.
+const star = 1 << 63
+
+const cronFields = `write five fields (minute, hour, day of the month, month, day of the week), such as "0 2 * * 6"`
+
+var fiveFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+func parseWindow(v *v1alpha1.Window) (window, error) {
+	schedule, err := parseSchedule(v.Schedule)
+	if err != nil {
+		return window{}, fmt.Errorf("schedule: %w", err)
+	}
+	if v.Duration == nil || v.Duration.Duration <= 0 {
+		return window{}, errors.New("duration: must be more than 0s; write one such as 2h")
+	}
+	name := value(v.TimeZone, "UTC")
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return window{}, fmt.Errorf("timeZone: %q is no name of the IANA database; write one such as Europe/Berlin, or none for UTC", name)
+	}
+	return window{schedule, v.Duration.Duration, zone}, nil
+}
+
+func parseSchedule(text string) (*cron.SpecSchedule, error) {
+	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
+		return nil, fmt.Errorf("%q names a time zone; write that into timeZone", text)
+	}
+	parsed, err := fiveFields.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q cannot be read (%w); %s", text, err, cronFields)
+	}
+	s, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("%q counts from no fixed time; %s", text, cronFields)
+	}
+	s.Location = time.UTC
+	if slices.Contains([]uint64{s.Minute, s.Hour, s.Dom, s.Month, s.Dow}, 0) {
+		return nil, fmt.Errorf("%q has an empty field; %s", text, cronFields)
+	}
+	if s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, fmt.Errorf("%q names no day that there is; %s", text, cronFields)
+	}
+	return s, nil
+}
