@@ -10,7 +10,7 @@ func (q *pass) heal() {
 			continue
 		}
 		switch {
-		case m.Claimed && m.Phase == Failed && m.Gone:
+		case m.Claimed && m.lost():
 			q.replace(i, BodyFailed, q.birth(m), WhyBodyGone)
 		case m.Claimed || q.s.Deleting:
 		case m.Phase == Failed:

@@ -40,7 +40,7 @@ func (c *checker) failf(format string, args ...any) {
 
 func (c *checker) count(m *Member) {
 	c.byIndex[m.Index] = m
-	onTop := c.s.Policy.Warm && m.Claimed
+	onTop := c.s.Policy.Warm && m.Claimed && !m.lost()
 	if m.InService() && !onTop {
 		c.up++
 	}
@@ -107,7 +107,7 @@ func (c *checker) check(a *Action) {
 }
 
 func (c *checker) disrupt(a *Action, m *Member) {
-	gone := m.Phase == Failed && m.Gone
+	gone := m.lost()
 	if m.Claimed && (!gone || !a.DropClaim) {
 		c.failf("rule 1: claimed member %d is disrupted", a.Index)
 	}

@@ -298,8 +298,9 @@ func (q *pass) desired() int {
 	return q.s.Policy.Desired
 }
 
-// onTop tells whether the member does not count towards the desired number.
-func (q *pass) onTop(m *Member) bool { return q.s.Policy.Warm && m.Claimed }
+// onTop tells whether the member does not count towards the desired number. One
+// whose claim goes with its body does.
+func (q *pass) onTop(m *Member) bool { return q.s.Policy.Warm && m.Claimed && !m.lost() }
 
 // earliest is the earlier of two times, of which zero means never.
 func earliest(a, b time.Time) time.Time {

@@ -216,10 +216,6 @@ func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 		if !m.unborn() {
 			q.l.unborn++
 		}
-		if q.onTop(m) { // its claim goes
-			q.l.onTop--
-			q.l.slots++
-		}
 	}
 	d := Disruption{Cause: c, Update: q.updates(m, c), Rolling: m.Rolling() || why == WhyStale || why == WhyAsked && m.InService()}
 	q.disrupt(i, d, to, why)

@@ -105,7 +105,7 @@ func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
 		return stepUpdating(m, now)
 	case m.mustWait():
 		return Transition{Member: m}
-	case !seen.Drained && m.served() && m.Phase != Failed && seen.State == Ready:
+	case !seen.Drained && m.served() && m.Phase != Failed && m.Phase != Updating && seen.State == Ready:
 		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
 	case m.updates() && seen.State != Stopping:
 		return Transition{Member: m.enter(Updating, now)}

@@ -191,6 +191,9 @@ func (m *Member) served() bool { return !m.ServedSince.IsZero() }
 // busy tells whether work may run on it.
 func (m *Member) busy() bool { return m.Occupancy != Idle && m.served() }
 
+// lost tells whether the body has ended by itself, or vanished, for good.
+func (m *Member) lost() bool { return m.Phase == Failed && m.Gone }
+
 // unborn tells whether the slot is owed a body: a grant decides which.
 func (m *Member) unborn() bool {
 	if m.leaving() {

@@ -1,0 +1,329 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func claimed(m *Member) { m.Claimed, m.Phase = true, InClaim }
+
+func current(s *Snapshot) { s.Target, s.Current = Record{ID: "A"}, Record{ID: "A"} }
+
+// warm makes the pool one of so many free members.
+func warm(free int) func(*Snapshot) {
+	return policy(func(p *Policy) { p.Warm, p.Desired = true, free })
+}
+
+// TestNew_sizing tells how many members there are to be.
+func TestNew_sizing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		s        *Snapshot
+		want     []string
+		blockers string
+	}{
+		"warm": {
+			reason: "claimed members come on top, and are no deficit",
+			s:      pool(4, current, warm(2), member(0, claimed), member(1, claimed)),
+		},
+		"warm, one claimed": {
+			reason: "what a claim took is made anew",
+			s:      pool(3, current, warm(3), member(1, claimed)),
+			want:   []string{"CreateSlot 3 A (Fill)"},
+		},
+		"warm, rolled": {
+			reason: "rule 4: claims held for ever use up no budget, and a deficit does",
+			s:      pool(4, warm(2), member(0, claimed), member(1, claimed)),
+			want:   []string{"Disrupt 2 Drift to B (Stale)"}, blockers: "Claimed 2, UnavailableLimit 1, Rolling 1",
+		},
+		"warm, deficit": {
+			reason: "rule 6: a refill deficit is no resize; rule 4 charges it",
+			s:      pool(3, warm(2), policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight = 2, 2 }), member(0, claimed), member(1, claimed)),
+			want:   []string{"CreateSlot 3 B (Fill)", "Disrupt 2 Drift to B (Stale)"}, blockers: "Claimed 2, Rolling 1",
+		},
+		"warm, claims wait": {
+			reason: "rule 11: each asks for one more",
+			s:      pool(2, current, warm(2), func(s *Snapshot) { s.Waiting = 2 }),
+			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)"},
+		},
+		"total, claims wait": {
+			reason: "where claimed members count, the size is the size",
+			s:      pool(2, current, func(s *Snapshot) { s.Waiting = 2 }),
+		},
+		"warm, a claim ends in a full pool": {
+			reason: "rule 11: its member is removed",
+			s: pool(3, current, warm(2), member(0, func(m *Member) {
+				m.Wants, m.Phase = "", Draining
+				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
+			})),
+			want: []string{"Disrupt 0 ScaleDown, remove (Excess)"},
+		},
+		"warm, a claim ends in a pool that is not full": {
+			reason: "its member gets a new body",
+			s: pool(3, current, warm(3), member(0, func(m *Member) {
+				m.Wants, m.Phase = "", Draining
+				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
+			})),
+			want: []string{"Grant 0 A (Retarget)"},
+		},
+		"warm, a holder's body is gone": {
+			reason: "the claim goes, and the slot counts already",
+			s: pool(3, current, warm(3), member(0, func(m *Member) {
+				m.Claimed, m.Phase, m.Gone, m.Body = true, Failed, true, false
+			})),
+			want: []string{"Disrupt 0 Failed to A (BodyGone)"},
+		},
+		"enough free": {
+			reason: "refillBelow: what is missing waits until fewer are free",
+			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
+		},
+		"too few free": {
+			reason: "refillBelow: and then all of it is made",
+			s:      pool(2, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
+			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)", "CreateSlot 4 A (Fill)"},
+		},
+		"enough free, and drift": {
+			reason: "drift that waits to be rolled starts the refill as well",
+			s:      pool(3, warm(4), policy(func(p *Policy) { p.RefillBelow = 2 })),
+			want:   []string{"CreateSlot 3 B (Fill)"}, blockers: "UnavailableLimit 3",
+		},
+		"enough free, and drift that nobody rolls": {
+			reason: "under Manual no drift waits to be rolled",
+			s:      pool(3, warm(4), policy(func(p *Policy) { p.RefillBelow, p.Manual = 2, true })), blockers: "ManualPolicy 3",
+		},
+		"the ceiling": {
+			reason: "maxMembers counts every slot, those on their way out included",
+			s: pool(4, current, warm(4), policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 5, true }), member(0, claimed),
+				member(1, func(m *Member) {
+					m.Phase, m.Disruption = Terminating, Disruption{Cause: ScaleDown, Remove: true, Incarnation: 1, Since: epoch}
+				})),
+			want: []string{"CreateSlot 4 A (Fill)"},
+		},
+		"the ceiling and surge": {
+			reason: "where it leaves no room for surge it is said so",
+			s: pool(3, policy(func(p *Policy) { p.MaxSurge, p.MaxUnavailable, p.MaxMembers, p.HasCeiling = 1, 1, 3, true }),
+				member(2, func(m *Member) { m.Phase = Unready; onTarget(m) })),
+			blockers: "NoSurgeCapacity 2",
+		},
+		"below the ceiling's size": {
+			reason: "members that the ceiling leaves no room for are no resize that ends",
+			s: pool(3, policy(func(p *Policy) {
+				p.Desired, p.MaxUnavailable, p.MaxMembers, p.HasCeiling = 4, 2, 3, true
+			})),
+			want: []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(tc.s, epoch.Add(2*time.Hour))
+			if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := blockers(p); got != tc.blockers {
+				t.Errorf("%s: blockers %q instead of %q", tc.reason, got, tc.blockers)
+			}
+			if err := CheckInvariants(tc.s, p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestNew_requests tells what a person asks of single members.
+func TestNew_requests(t *testing.T) {
+	asked := func(m *Member) { m.Asked = true }
+	skipped := func(m *Member) { m.Skipped = true }
+	for name, tc := range map[string]struct {
+		reason   string
+		s        *Snapshot
+		want     []string
+		blockers string
+	}{
+		"asked": {
+			reason: "a member on the target is replaced, under Manual too",
+			s:      pool(3, current, policy(func(p *Policy) { p.Manual = true }), member(1, asked)),
+			want:   []string{"Disrupt 1 Requested to A (Asked)"},
+		},
+		"asked of a stale one": {
+			reason: "it comes back on the target: so a Manual pool is rolled by hand",
+			s:      pool(3, policy(func(p *Policy) { p.Manual = true }), member(1, asked)),
+			want:   []string{"Disrupt 1 Requested to B (Asked)"}, blockers: "ManualPolicy 3",
+		},
+		"asked of a claimed one": {
+			reason: "rule 1: it waits",
+			s:      pool(3, current, member(1, func(m *Member) { asked(m); claimed(m) })),
+		},
+		"asked of a held one": {
+			reason: "rule 1: it waits",
+			s:      pool(3, current, member(1, func(m *Member) { m.Asked, m.Held = true, true })),
+		},
+		"asked while one is down": {
+			reason: "rule 4: the same gates",
+			s:      pool(3, current, member(0, func(m *Member) { m.Phase = Unready }), member(1, asked)),
+		},
+		"asked of one that is down": {
+			reason: "rule 3: it costs nothing",
+			s:      pool(3, current, member(0, func(m *Member) { m.Phase = Unready }), member(1, func(m *Member) { m.Asked, m.Phase = true, Unready })),
+			want:   []string{"Disrupt 1 Requested to A (Asked)"},
+		},
+		"asked, and the rollout": {
+			reason: "what is asked for uses the same budget, and comes first",
+			s:      pool(3, member(2, asked)),
+			want:   []string{"Disrupt 2 Requested to B (Asked)"}, blockers: "UnavailableLimit 2, Rolling 1",
+		},
+		"asked no more": {
+			reason: "a body that only drains stays when the request is taken back",
+			s:      pool(3, current, member(1, func(m *Member) { drains(Requested)(m); m.Wants = "A" })),
+			want:   []string{"Undo 1 A (NotAsked)"},
+		},
+		"skipped while it boots": {
+			reason: "its body never served, and the slot goes back to the current revision",
+			s:      pool(3, member(0, func(m *Member) { replaced(m); skipped(m) })),
+			want:   []string{"Disrupt 0 Requested to A (Skipped)"}, blockers: "UnavailableLimit 2",
+		},
+		"skipped while it boots, and paused": {
+			reason: "giving up is no drift",
+			s: pool(3, policy(func(p *Policy) { p.Paused = true }), member(0, func(m *Member) {
+				replaced(m)
+				skipped(m)
+			})),
+			want: []string{"Disrupt 0 Requested to A (Skipped)"}, blockers: "Paused 2",
+		},
+		"skipped after it failed": {
+			reason: "its failure holds nobody up, and is not tried again",
+			s:      pool(3, policy(func(p *Policy) { p.MaxUnavailable = 2; p.MaxInFlight = 2 }), member(0, func(m *Member) { failedOnTarget(m); skipped(m) })),
+			want: []string{
+				"RecordFailure B (EarlyFailure)", "Recover B (Recovered)", "Disrupt 0 Failed to A (Failed)",
+				"Disrupt 1 Drift to B (Stale)",
+			},
+			blockers: "UnavailableLimit 1, Rolling 1",
+		},
+		"skipped, and back": {
+			reason: "the others go on, and it stays",
+			s:      pool(3, member(0, skipped)),
+			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Held 1, UnavailableLimit 1, Rolling 1",
+		},
+		"stuck": {
+			reason: "rule 8: a member whose object refuses the write does not hide the next one",
+			s:      pool(3, member(0, func(m *Member) { m.Stuck = true })),
+			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Unreachable 1, UnavailableLimit 1, Rolling 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(tc.s, epoch.Add(2*time.Hour))
+			if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := blockers(p); got != tc.blockers {
+				t.Errorf("%s: blockers %q instead of %q", tc.reason, got, tc.blockers)
+			}
+			if err := CheckInvariants(tc.s, p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestNew_inPlace: the body is kept where it can be.
+func TestNew_inPlace(t *testing.T) {
+	inPlace := policy(func(p *Policy) { p.InPlace, p.MaxSurge = true, 2 })
+	for name, tc := range map[string]struct {
+		reason string
+		s      *Snapshot
+		update bool
+	}{
+		"stale":        {"drift is applied to the body", pool(2, inPlace), true},
+		"failed":       {"so is the way back", pool(2, inPlace, policy(func(p *Policy) { p.FailureLimit = 1 }), member(0, failedOnTarget)), true},
+		"asked":        {"who asks for another body gets one", pool(2, inPlace, current, member(0, func(m *Member) { m.Asked = true })), false},
+		"body gone":    {"what is gone cannot be updated", pool(2, inPlace, current, member(0, func(m *Member) { m.Phase, m.Gone, m.Body = Failed, true, false })), false},
+		"holder's end": {"its data does not outlive the claim", pool(2, inPlace, current, member(0, func(m *Member) { m.Phase, m.Gone, m.Claimed = Failed, true, true })), false},
+		"replaced":     {"with method Replace it is not kept", pool(2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(tc.s, epoch.Add(2*time.Hour))
+			for _, a := range p.Actions {
+				if a.Kind == CreateSlot {
+					t.Errorf("slot %d is made, although there is no surge", a.Index)
+				}
+				if a.Kind == Disrupt && a.Disruption.Update != tc.update {
+					t.Errorf("%s: %s", tc.reason, line(&a))
+				}
+			}
+			if len(p.Actions) == 0 || p.Actions[len(p.Actions)-1].Kind != Disrupt {
+				t.Errorf("%s: %v", tc.reason, lines(p))
+			}
+		})
+	}
+}
+
+// TestNew_windows: a window that can never open is said, and what is shut waits.
+func TestNew_windows(t *testing.T) {
+	shut := func(s *Snapshot) { s.WindowShut = true }
+	p := New(pool(2, shut), epoch.Add(time.Hour))
+	if p.Updated.Reason != "UpdateDeferred" || blockers(p) != "OutsideWindow 2" || p.Stalled.Status != False {
+		t.Errorf("outside the windows the rollout waits: %+v, %s", p.Updated, blockers(p))
+	}
+	p = New(pool(2, shut, func(s *Snapshot) { s.WindowError = "spec.update.windows[0].schedule: no such day" }), epoch.Add(time.Hour))
+	if p.Updated.Reason != "UpdateBlocked" || p.Stalled.Reason != "InvalidWindow" || !strings.Contains(p.Updated.Message, "no such day") {
+		t.Errorf("a window that never opens needs a person: %+v, %+v", p.Updated, p.Stalled)
+	}
+	p = New(pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })), epoch.Add(time.Hour))
+	if len(p.Actions) > 0 {
+		t.Errorf("nothing starts outside a window: %v", lines(p))
+	}
+}
+
+// TestNew_saysWhatFailed: one sentence that a person can act on.
+func TestNew_saysWhatFailed(t *testing.T) {
+	s := pool(3, policy(func(p *Policy) { p.FailureLimit = 1 }), member(1, func(m *Member) {
+		failedOnTarget(m)
+		m.Message = `exit status 1: "no such database"`
+	}))
+	s.Pool = "db"
+	want := `a body of revision B failed, which is update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
+		`what else is in service was left alone, and what failed is healed on A: ` +
+		`correct the template, or take it back (pawl undo db), or try it once more (pawl retry db)`
+	if got := New(s, epoch.Add(2*time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
+		t.Errorf("halted: %+v", got)
+	}
+	s = pool(3, current)
+	s.RolledBack = Record{ID: "B", Failed: 3, Failures: []Failure{{Index: 2, At: epoch, Message: "exit status 9"}, {Index: 1, At: epoch.Add(-time.Hour)}}}
+	p := New(s, epoch.Add(2*time.Hour))
+	if p.Updated.Reason != "RolledBack" || p.Updated.Status != False || !strings.Contains(p.Updated.Message, "3 bodies of revision B failed, which is update.failureLimit; the last was that of member 2 (exit status 9); the pool went back to A") {
+		t.Errorf("rolled back: %+v", p.Updated)
+	}
+}
+
+// TestFloorUnreachable names the two fields of every policy that can never take
+// a member, and of no other.
+func TestFloorUnreachable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		p    Policy
+		want string
+	}{
+		"nothing in the way":     {Policy{Desired: 3, MaxUnavailable: 1}, ""},
+		"no members":             {Policy{}, ""},
+		"neither":                {Policy{Desired: 3}, "update.maxUnavailable and update.maxSurge"},
+		"in place":               {Policy{Desired: 3, InPlace: true, MaxSurge: 1}, "update.maxUnavailable and update.method"},
+		"no room for surge":      {Policy{Desired: 3, MaxSurge: 1, MaxMembers: 3, HasCeiling: true}, "maxMembers and update.maxSurge"},
+		"room for surge":         {Policy{Desired: 3, MaxSurge: 2, MaxMembers: 4, HasCeiling: true}, ""},
+		"too few":                {Policy{Desired: 3, MaxUnavailable: 1, MaxMembers: 2, HasCeiling: true}, "maxMembers and replicas"},
+		"few enough":             {Policy{Desired: 3, MaxUnavailable: 2, MaxMembers: 2, HasCeiling: true}, ""},
+		"floor":                  {Policy{Desired: 3, MaxUnavailable: 1, MinAvailable: 3, HasFloor: true}, "update.minAvailable and update.maxSurge"},
+		"floor, surge":           {Policy{Desired: 3, MaxUnavailable: 1, MaxSurge: 1, MinAvailable: 3, HasFloor: true}, ""},
+		"high floor, surge":      {Policy{Desired: 3, MaxUnavailable: 1, MaxSurge: 2, MinAvailable: 4, HasFloor: true}, "update.minAvailable and replicas"},
+		"floor above the size":   {Policy{Desired: 3, MaxUnavailable: 1, MinAvailable: 4, HasFloor: true}, "update.minAvailable and replicas"},
+		"floor at the ceiling":   {Policy{Desired: 3, MaxUnavailable: 2, MinAvailable: 2, HasFloor: true, MaxMembers: 2, HasCeiling: true}, "update.minAvailable and maxMembers"},
+		"floor below the number": {Policy{Desired: 3, MaxUnavailable: 1, MinAvailable: 2, HasFloor: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.p.MaxInFlight = 1
+			q := &pass{s: &Snapshot{Policy: tc.p}}
+			if got := q.floorUnreachable(); got != tc.want {
+				t.Errorf("%q instead of %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStep_inPlace tells how a body becomes another revision where it is.
+func TestStep_inPlace(t *testing.T) {
+	now := epoch.Add(time.Hour)
+	life := Lifecycle{BootTimeout: 10 * time.Minute, RecoverAfter: time.Minute}
+	free := Member{
+		ID: "m", Wants: "B", Runs: "A", Phase: Available, Body: true, Incarnation: 1, BornAt: epoch, PhaseSince: epoch, ServedSince: epoch,
+		Disruption: Disruption{Cause: Drift, Update: true, Rolling: true, Incarnation: 1, Since: epoch},
+	}
+	with := func(m Member, change func(*Member)) Member { change(&m); return m }
+	updating := with(free, func(m *Member) { m.Phase, m.PhaseSince = Updating, now })
+	done := updating.Updated(now)
+	for name, tc := range map[string]struct {
+		reason string
+		member Member
+		seen   Sight
+		do     Effect
+		want   Member
+		wake   time.Time
+	}{
+		"in service": {
+			"the drain comes first", free, Sight{State: Ready}, DrainBody,
+			with(free, func(m *Member) { m.Phase, m.PhaseSince = Draining, now }), time.Time{},
+		},
+		"drained":        {"that it updates is recorded before it does", free, Sight{State: Ready, Drained: true}, Nothing, updating, time.Time{}},
+		"down":           {"there is nothing to drain", free, Sight{State: Booting}, Nothing, updating, time.Time{}},
+		"ended":          {"what ended by itself is started as what it is to be", free, Sight{State: Exited}, Nothing, updating, time.Time{}},
+		"turned busy":    {"rule 1", with(free, func(m *Member) { m.Occupancy = Busy }), Sight{State: Ready, Drained: true}, Nothing, with(free, func(m *Member) { m.Occupancy = Busy }), time.Time{}},
+		"updating":       {"again and again, until that is recorded", updating, Sight{State: Ready}, UpdateBody, updating, time.Time{}},
+		"no grant":       {"nothing is applied that is not granted", with(updating, func(m *Member) { m.Wants = "" }), Sight{State: Ready}, Nothing, with(updating, func(m *Member) { m.Wants = "" }), time.Time{}},
+		"gone meanwhile": {"what is gone is born anew", updating, Sight{State: Absent}, CreateBody, updating, time.Time{}},
+		"told to go": {
+			"somebody deletes it: its end comes first", updating, Sight{State: Stopping}, Nothing,
+			with(updating, func(m *Member) { m.Phase = Terminating }), time.Time{},
+		},
+		"deleted slot": {
+			"the slot goes, and nothing is applied any more", with(updating, func(m *Member) { m.Deleting = true }), Sight{State: Ready}, Nothing,
+			with(updating, func(m *Member) { m.Deleting, m.Phase = true, Terminating }), time.Time{},
+		},
+		"coming up": {"it has bootTimeout, from the update on", done, Sight{State: Booting}, Nothing, done, now.Add(10 * time.Minute)},
+		"back in service": {"the disruption is spent", done, Sight{State: Ready}, Nothing, with(done, func(m *Member) {
+			m.Phase, m.ServedSince = Available, now
+		}), time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Step(tc.member, tc.seen, life, now)
+			if diff := cmp.Diff(Transition{Member: tc.want, Do: tc.do, Wake: tc.wake}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if done.Incarnation != 2 || done.Runs != "B" || !done.Body || done.served() || done.InService() || !done.Rolling() {
+		t.Errorf("an update is the next incarnation, and not in service yet: %+v", done)
+	}
+	refused := updating.Refused(now)
+	if refused.Phase != Failed || !refused.Body || refused.Gone || !refused.FailedEarly || refused.Incarnation != 2 {
+		t.Errorf("an update that is refused failed, and the body is still there: %+v", refused)
+	}
+	if again := Step(refused, Sight{State: Ready}, life, now).Member; again.Phase != Failed {
+		t.Errorf("what was refused does not come into service as what it is not: %+v", again)
+	}
+}
