@@ -94,7 +94,7 @@ func (c *cluster) explanation(ctx context.Context, name string, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	s := &history.Stored{Pool: p, Invalid: render.Check(&p.Spec.Template)}
+	s := &history.Stored{Pool: p, Invalid: render.Check(&p.Spec)}
 	if s.Members, err = c.members(ctx, name); err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox) erro
 	return errors.Join(
 		(&pool.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
-			Check:    func(p *v1alpha1.Pool) error { return render.Check(&p.Spec.Template) },
+			Check:    func(p *v1alpha1.Pool) error { return render.Check(&p.Spec) },
 			Validate: func(p *v1alpha1.Pool) error { return validate(kinds, p) },
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{

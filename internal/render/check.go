@@ -12,11 +12,14 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// Check compiles every expression of a pool's template and runs none. It is
-// meant for before anything is touched; its error is of type Errors, and each
-// of them begins with its field, such as template.objects[1].spec.image.
-func Check(template *v1alpha1.Template) error {
-	c := &compiler{scope: Objects}
+// Check compiles every expression of a pool's template and runs none: it finds
+// what is misspelt, names of ports, sources and keys that the pool does not have
+// included. It is meant for before anything is touched; its error is of type
+// Errors, and each of them begins with its field, such as
+// template.objects[1].spec.image.
+func Check(spec *v1alpha1.PoolSpec) error {
+	template := &spec.Template
+	c := &compiler{scope: Objects, sources: append([]v1alpha1.Source{}, spec.Sources...)}
 	for i, object := range template.Objects {
 		field := "template.objects[" + strconv.Itoa(i) + "]"
 		tree, err := decode(object)
@@ -83,22 +86,49 @@ func (c *compiler) readiness(field string, r *v1alpha1.Readiness) {
 	}
 }
 
-// checkPorts finds names of ports that the process does not have.
-func (c *compiler) checkPorts(field string, t *Template) {
-	if c.ports == nil {
-		return
-	}
+// checkNames finds names of ports, sources and keys that the pool does not have.
+func (c *compiler) checkNames(field string, t *Template) {
 	for _, p := range t.programs {
 		if p == nil {
 			continue
 		}
-		for _, name := range p.ports {
-			if !slices.Contains(c.ports, name) {
+		for _, r := range p.ports {
+			if c.ports != nil && r.key == "" && !slices.Contains(c.ports, r.name) {
 				c.add(field, fmt.Errorf("ports.%s: the process has no such port; template.process.ports has %s",
-					name, orNone(c.ports)))
+					r.name, orNone(c.ports)))
+			}
+		}
+		for _, r := range p.sources {
+			if err := c.checkSource(r); c.sources != nil && err != nil {
+				c.add(field, err)
 			}
 		}
 	}
+}
+
+// checkSource looks a source up that an expression mentions, and its key where
+// it is known which there are.
+func (c *compiler) checkSource(r reference) error {
+	i := slices.IndexFunc(c.sources, func(s v1alpha1.Source) bool { return s.Name == r.name })
+	switch {
+	case i < 0 && r.key != "":
+		return nil // the source is mentioned by itself too
+	case i < 0:
+		names := make([]string, len(c.sources))
+		for i := range c.sources {
+			names[i] = c.sources[i].Name
+		}
+		return fmt.Errorf("%s: the pool has no such source; sources has %s", join("sources", r.name), orNone(names))
+	}
+	keys := c.sources[i].ConfigMap
+	if keys == nil {
+		keys = c.sources[i].Secret
+	}
+	if r.key == "" || keys == nil || len(keys.Keys) == 0 || slices.Contains(keys.Keys, r.key) {
+		return nil
+	}
+	return fmt.Errorf("%s[%q]: this key is not among the source's; sources[%d] has %s",
+		join("sources", r.name), r.key, i, strings.Join(keys.Keys, ", "))
 }
 
 func orNone(names []string) string {

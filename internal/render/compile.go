@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/utils/lru"
@@ -25,8 +23,8 @@ type Template struct {
 // program is an expression that was compiled. It is safe for concurrent use.
 type program struct {
 	cel.Program
-	// ports are the names of ports that the expression mentions by name.
-	ports []string
+	// ports and sources are those that the expression mentions by name.
+	ports, sources []reference
 }
 
 // programs holds what was compiled lately: the same few expressions are
@@ -148,7 +146,9 @@ func compile(scope Scope, source string, line, column int) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", words(line, column), err)
 	}
-	p := &program{Program: prg, ports: portsIn(checked.NativeRep())}
+	p := &program{
+		Program: prg, ports: references(checked.NativeRep(), "ports"), sources: references(checked.NativeRep(), "sources"),
+	}
 	programs.Add(key, p)
 	return p, nil
 }
@@ -168,32 +168,6 @@ func explain(scope Scope, issues *cel.Issues, line, column int) error {
 		message += escapeHint
 	}
 	return fmt.Errorf("%s: %s", words(line, column), strings.Join(strings.Fields(message), " "))
-}
-
-// portsIn returns the names that follow the variable ports, sorted.
-func portsIn(checked *ast.AST) []string {
-	var names []string
-	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			if s := e.AsSelect(); !s.IsTestOnly() && isPorts(s.Operand()) {
-				names = append(names, s.FieldName())
-			}
-		case ast.CallKind:
-			args := e.AsCall().Args()
-			if e.AsCall().FunctionName() == "_[_]" && isPorts(args[0]) && args[1].Kind() == ast.LiteralKind {
-				if name, ok := args[1].AsLiteral().Value().(string); ok {
-					names = append(names, name)
-				}
-			}
-		}
-	}))
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func isPorts(e ast.Expr) bool {
-	return e.Kind() == ast.IdentKind && e.AsIdent() == "ports"
 }
 
 // eval runs the program and charges for it. An error wraps that of ctx if the

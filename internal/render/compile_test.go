@@ -236,6 +236,7 @@ func TestCheck(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		template v1alpha1.Template
+		sources  []v1alpha1.Source
 		want     []string
 	}{
 		"Fine": {reason: "a template without mistakes passes, whatever its expressions come to for one member",
@@ -273,10 +274,27 @@ func TestCheck(t *testing.T) {
 				"template.process.readiness.exec.command[0]: line 1, column 3: undeclared reference to 'c'",
 				"template.process.readiness.output.match: line 1, column 9: undeclared reference to 'c'",
 			}},
+		"Sources": {reason: "so are sources, and keys where it is said which there are",
+			template: v1alpha1.Template{Objects: []runtime.RawExtension{raw(`{"a": "${sources.boot['b.sh']}", "b": "${sources['boot'].c}",
+				"c": "${sources.bot['a']}", "d": "${sources.all.x} ${sources.image} ${sources.image.tag[0]}", "e": "${has(sources.opt)}",
+				"f": "${sources.tls.key + sources[pool.name].x}", "g": "${[1].map(x, sources['no \"such'])}"}`)}},
+			sources: []v1alpha1.Source{
+				{Name: "boot", ConfigMap: &v1alpha1.KeysSource{Keys: []string{"b.sh", "d"}}}, {Name: "all", Secret: &v1alpha1.KeysSource{}},
+				{Name: "tls", Secret: &v1alpha1.KeysSource{Keys: []string{"crt"}}}, {Name: "image", Object: &v1alpha1.ObjectSource{}},
+			},
+			want: []string{
+				`template.objects[0].b: sources.boot["c"]: this key is not among the source's; sources[0] has b.sh, d`,
+				"template.objects[0].c: sources.bot: the pool has no such source; sources has boot, all, tls, image",
+				`template.objects[0].f: sources.tls["key"]: this key is not among the source's; sources[2] has crt`,
+				`template.objects[0].g: sources["no \"such"]: the pool has no such source`,
+			}},
+		"No sources": {reason: "a process has sources too, if the pool has",
+			template: v1alpha1.Template{Process: &v1alpha1.Process{Command: "a", Args: []string{"${sources.a.b}"}}},
+			want:     []string{"template.process.args[0]: sources.a: the pool has no such source; sources has none"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := Check(&c.template)
+			err := Check(&v1alpha1.PoolSpec{Template: c.template, Sources: c.sources})
 			var errs Errors
 			if err != nil && !errors.As(err, &errs) {
 				t.Fatalf("%s: the error is a %T", c.reason, err)

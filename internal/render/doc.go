@@ -21,6 +21,13 @@
 // found by Check before anything is touched. Maps are walked in the order of
 // their keys: equal input gives equal output.
 //
+// # What a change of the renderer does
+//
+// What a template is rendered to decides what a body is, so testdata holds the
+// renderer to what it does today, for everything that an expression may use.
+// Where a new version has to differ, Sample tells: pools that it concerns drift,
+// and say that it is the renderer.
+//
 // # Limits
 //
 // A template is written by somebody else, so nothing in it takes the renderer

@@ -15,7 +15,9 @@ type Scope int
 // whole numbers in any of Go's signed types.
 const (
 	// Objects has member {name, index, incarnation, namespace} and pool {name,
-	// namespace}; index and incarnation are numbers.
+	// namespace}; index and incarnation are numbers. And it has sources: by name,
+	// a map of texts for the keys of a ConfigMap or Secret (bytes for a key that
+	// is no text), the value itself for a field of an object.
 	Objects Scope = iota + 1
 	// Process has, beyond that, ports: numbers by name.
 	Process
@@ -47,6 +49,7 @@ func variables() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.Variable("member", cel.ObjectType("pawl.Member")),
 		cel.Variable("pool", cel.ObjectType("pawl.Pool")),
+		cel.Variable("sources", cel.MapType(cel.StringType, cel.DynType)),
 	}
 }
 

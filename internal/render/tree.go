@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
 // Tree is a JSON value in which every string was compiled.
@@ -57,8 +59,9 @@ type compiler struct {
 	scope       Scope
 	expressions int
 	errs        Errors
-	// ports are the names that may follow the variable ports; nil: any.
-	ports []string
+	// ports and sources are what may follow the variables of that name; nil: any.
+	ports   []string
+	sources []v1alpha1.Source
 }
 
 // CompileTree compiles every string in a JSON value: nil, bool, numbers,
@@ -108,7 +111,7 @@ func (c *compiler) leaf(field, s string) any {
 	if before <= maxExpressions && c.expressions > maxExpressions {
 		c.add(field, fmt.Errorf("this is one expression too many: a template has at most %d", maxExpressions))
 	}
-	c.checkPorts(field, t)
+	c.checkNames(field, t)
 	return leaf{field, t}
 }
 
