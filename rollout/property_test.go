@@ -83,7 +83,7 @@ func at(t *rapid.T) time.Time {
 func anyMember(t *rapid.T, index int) Member {
 	m := Member{
 		Index: index, ID: string(rune('a' + index)), Wants: rapid.SampledFrom(revisions).Draw(t, "wants"),
-		Incarnation: 2, BornAt: at(t), PhaseSince: at(t), Cost: rapid.IntRange(0, 2).Draw(t, "cost"),
+		Incarnation: 2, BornAt: at(t), PhaseSince: at(t), Cost: int32(rapid.IntRange(0, 2).Draw(t, "cost")),
 		Held: rapid.IntRange(0, 9).Draw(t, "held") == 0, Cordoned: rapid.IntRange(0, 19).Draw(t, "cordoned") == 0,
 		Deleting: rapid.IntRange(0, 19).Draw(t, "deleting slot") == 0,
 		Asked:    rapid.IntRange(0, 9).Draw(t, "asked") == 0, Skipped: rapid.IntRange(0, 9).Draw(t, "skipped") == 0,

@@ -247,8 +247,8 @@ func (m Member) serve(p Phase, now time.Time) Member {
 
 // backOff delays the next birth, the longer the more came to nothing in a row.
 func (m Member) backOff(now time.Time) Member {
-	m.Attempts++
-	m.NextAttempt = now.Add(BackoffAfter(m.Attempts))
+	m.Attempts = min(m.Attempts+1, 1<<20)
+	m.NextAttempt = now.Add(BackoffAfter(int(m.Attempts)))
 	return m
 }
 

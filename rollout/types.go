@@ -99,7 +99,8 @@ type Disruption struct {
 }
 
 // Member is what the engine knows of one slot. What is looked at for every
-// member in every pass comes first: memory is what a large pool waits for.
+// member in every pass comes first, and the whole fills four cache lines: memory
+// is what a large pool waits for.
 type Member struct {
 	// Index is the slot's place in its pool.
 	Index int
@@ -122,7 +123,7 @@ type Member struct {
 	// Deleting: somebody deletes the slot itself.
 	Deleting bool
 	// Cost orders the members: lower ones are disrupted first.
-	Cost int
+	Cost int32
 	// ServedSince is when the body last came into service, zero if never.
 	ServedSince time.Time
 	Disruption  Disruption
@@ -140,7 +141,7 @@ type Member struct {
 	// the births in a row that came to nothing through no fault of their
 	// revision; the next one is not tried before NextAttempt.
 	NoRoom      bool
-	Attempts    int
+	Attempts    int32
 	NextAttempt time.Time
 	// Message is what the body last said about itself.
 	Message string

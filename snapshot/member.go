@@ -36,7 +36,7 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		Deleting:    !m.DeletionTimestamp.IsZero(),
 		FailedEarly: st.FailedEarly,
 		NoRoom:      st.Attempts > 0 && phase == rollout.Pending,
-		Attempts:    int(st.Attempts),
+		Attempts:    st.Attempts,
 		NextAttempt: Time(st.NextAttemptAt),
 		BornAt:      Time(st.BornAt),
 		PhaseSince:  Time(st.PhaseSince),
@@ -63,7 +63,7 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.Incarnation = r.Incarnation
 	st.Exited = r.Phase == rollout.Failed && r.Gone && r.Body
 	st.FailedEarly = r.FailedEarly
-	st.Attempts = int32(min(r.Attempts, 1<<20))
+	st.Attempts = r.Attempts
 	st.NextAttemptAt = Micro(r.NextAttempt)
 	st.BornAt = Micro(r.BornAt)
 	st.PhaseSince = Micro(r.PhaseSince)
@@ -129,13 +129,13 @@ func HoldEnds(m *v1alpha1.Member) time.Time {
 	return *h.Until
 }
 
-// Cost is the member's disruption cost; one that cannot be read is 0.
-func Cost(m *v1alpha1.Member) int {
-	n, err := strconv.Atoi(m.Annotations[v1alpha1.AnnotationDisruptionCost])
+// Cost is the member's disruption cost; one that is no integer of 32 bits is 0.
+func Cost(m *v1alpha1.Member) int32 {
+	n, err := strconv.ParseInt(m.Annotations[v1alpha1.AnnotationDisruptionCost], 10, 32)
 	if err != nil {
 		return 0
 	}
-	return n
+	return int32(n)
 }
 
 func took(d *metav1.Duration) time.Duration {
