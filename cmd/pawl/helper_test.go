@@ -158,11 +158,11 @@ func blocked(m *v1alpha1.Member, reason string) {
 
 func revision(t *testing.T, p *v1alpha1.Pool, number int64, rec history.Record) *appsv1.ControllerRevision {
 	t.Helper()
-	id, err := history.ID(&p.Spec.Template)
+	c, err := history.ContentOf(&p.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := history.New(p, id, number)
+	r, err := history.New(p, c, 1, number)
 	if err == nil {
 		err = history.WriteRecord(r, rec)
 	}

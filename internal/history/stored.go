@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/revision"
 	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/snapshot"
 )
@@ -20,6 +21,13 @@ type Stored struct {
 	Pool      *v1alpha1.Pool
 	Members   []*v1alpha1.Member
 	Revisions []*appsv1.ControllerRevision
+	// Target is the revision that the template is now, and Same are others that
+	// say the same. Without them Snapshot looks for the template's, and takes its
+	// sources to say what they said last.
+	Target string
+	Same   []string
+	// Missing are the revisions that cannot be built any more.
+	Missing map[string]bool
 	// Invalid is why nothing is done: what is wrong with the pool's template,
 	// or with what is stored of a revision; nil for nothing. Snapshot adds what
 	// it finds.
@@ -46,6 +54,7 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 		out.Members[i] = snapshot.Member(m, now)
 	}
 	s.revisions(out)
+	s.relate(out)
 	return out, nil
 }
 
@@ -97,15 +106,16 @@ func (s *Stored) revisions(out *rollout.Snapshot) {
 	if s.Invalid == nil {
 		s.Invalid = errors.Join(unread...)
 	}
+	if !out.Deleting && s.Invalid == nil && s.Target == "" {
+		s.Invalid = s.find(records)
+	}
 	target, current := s.Pool.Status.TargetRevision, s.Pool.Status.CurrentRevision
-	if !out.Deleting {
-		id, err := ID(&s.Pool.Spec.Template)
-		switch {
-		case err != nil || s.Invalid != nil:
-			out.Unreadable = rollout.SourcesUnresolved
-		default:
-			target = id
-		}
+	switch {
+	case out.Deleting:
+	case s.Invalid != nil:
+		out.Unreadable = rollout.SourcesUnresolved
+	default:
+		target = s.Target
 	}
 	if current == "" || len(unread) == 0 {
 		current = target
@@ -113,9 +123,61 @@ func (s *Stored) revisions(out *rollout.Snapshot) {
 			current = RevisionID(c)
 		}
 	}
-	out.Current = records[current].Engine(current)
-	out.Target = records[target].Engine(target)
+	if slices.Contains(s.Same, current) {
+		current = target
+	}
+	out.Current, out.Target = s.record(records, current), s.record(records, target)
 	if out.Target.RolledBack {
 		out.RolledBack, out.Target = out.Target, out.Current
 	}
+}
+
+func (s *Stored) record(records map[string]Record, id string) rollout.Record {
+	r := records[id].Engine(id)
+	r.Missing = s.Missing[id]
+	return r
+}
+
+// find looks for the revision of the template, whose sources are not known.
+func (s *Stored) find(records map[string]Record) error {
+	t := &s.Pool.Spec.Template
+	c, err := ContentOf(t)
+	if err != nil {
+		return err
+	}
+	found, same, err := new(Finder).Find(Question{
+		Revisions: s.Revisions, Records: records, Content: c, TemplateOnly: true,
+		Live: t.LiveFields, Prefer: s.Pool.Status.TargetRevision,
+	})
+	switch {
+	case err != nil:
+		return err
+	case found != nil:
+		s.Target, s.Same = RevisionID(found), same
+		return nil
+	}
+	s.Target, err = c.ID(revision.Current)
+	return err
+}
+
+// relate tells how the members stand to the target, where their names for it
+// and their annotations have to be read.
+func (s *Stored) relate(out *rollout.Snapshot) {
+	for i, m := range s.Members {
+		is := &out.Members[i]
+		if len(s.Same) > 0 {
+			is.Wants, is.Runs = s.named(is.Wants), s.named(is.Runs)
+		}
+		if id, ok := m.Annotations[v1alpha1.AnnotationSkip]; ok {
+			is.Skipped = id != "" && s.named(rollout.Revision(id)) == out.Target.ID
+		}
+	}
+}
+
+// named is the revision by the name of the target, if it says the same.
+func (s *Stored) named(id rollout.Revision) rollout.Revision {
+	if slices.Contains(s.Same, string(id)) {
+		return rollout.Revision(s.Target)
+	}
+	return id
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/revision"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -76,7 +77,7 @@ func stored(t *testing.T, now time.Time) *Stored {
 	s := &Stored{Pool: p}
 	for i, version := range []string{"1", "2"} {
 		p.Spec.Template.Sim.Version = &version
-		rev, err := New(p, sim(version), int64(i+1))
+		rev, err := New(p, only(t, p), revision.Current, int64(i+1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +88,16 @@ func stored(t *testing.T, now time.Time) *Stored {
 	record(t, s.Revisions[0], Record{StoodAt: &stood})
 	s.Members = []*v1alpha1.Member{{Status: v1alpha1.MemberStatus{Phase: v1alpha1.PhaseAvailable, Revision: sim("1")}}}
 	return s
+}
+
+// only is what the pool's template says.
+func only(t *testing.T, p *v1alpha1.Pool) *Content {
+	t.Helper()
+	c, err := ContentOf(&p.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func record(t *testing.T, r *appsv1.ControllerRevision, rec Record) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -57,8 +58,12 @@ type Reconciler struct {
 	// asked in every pass, the other only of a template that is new: what has
 	// been a revision stays one.
 	Check, Validate func(*v1alpha1.Pool) error
+	// HashVersion is that of the hash that names new revisions; 0 for the
+	// present one.
+	HashVersion int
 
 	writes fresh.Writes
+	finder history.Finder
 	mu     sync.Mutex
 	// passed and reported are when a pool's last pass began, and when its
 	// status was last written, retries counts the passes that failed in a row.
@@ -75,7 +80,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.retries = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](passInterval, longestRetry)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pool").
-		For(&v1alpha1.Pool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.Pool{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(poolOfMember)).
 		Watches(&v1alpha1.Claim{}, handler.EnqueueRequestsFromMapFunc(poolOfClaim)).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(poolOfRevision)).
@@ -188,6 +194,7 @@ func remaining(since time.Time, interval time.Duration, now time.Time) time.Dura
 // forget drops what is kept in memory of a pool that is not there.
 func (r *Reconciler) forget(pool types.NamespacedName) {
 	r.writes.ForgetAll(pool)
+	r.finder.Forget(pool.Namespace, pool.Name, nil, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.passed, pool)

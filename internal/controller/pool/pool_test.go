@@ -120,6 +120,20 @@ func (b *bench) condition(name, reason string, words ...string) {
 	}
 }
 
+// stored is the revision of a pool's template.
+func stored(t *testing.T, p *v1alpha1.Pool, number int64) *appsv1.ControllerRevision {
+	t.Helper()
+	c, err := history.ContentOf(&p.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev, err := history.New(p, c, 1, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
 func (b *bench) revisions() []appsv1.ControllerRevision {
 	b.t.Helper()
 	var list appsv1.ControllerRevisionList
@@ -356,10 +370,7 @@ func TestReconciler_deleted(t *testing.T) {
 func TestReconciler_orphans(t *testing.T) {
 	t.Parallel()
 	m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0"}, Spec: v1alpha1.MemberSpec{Pool: "web"}}
-	rev, err := history.New(newPool(1), "r", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rev := stored(t, newPool(1), 1)
 	b := newBench(t, interceptor.Funcs{}, m, rev)
 	b.must(b.Client.Delete(t.Context(), rev))
 	b.once()

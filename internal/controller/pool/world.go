@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
@@ -32,6 +30,11 @@ type world struct {
 	revisions      []*appsv1.ControllerRevision
 	records        map[string]history.Record
 	waiting        int
+	// target is the revision that the template is, same are others that say the
+	// same, missing those that cannot be built any more.
+	target  string
+	same    []string
+	missing map[string]bool
 	// invalid is why nothing can be done: what is wrong with the template or
 	// with a revision. Reason names it, passing tells that it may end by
 	// itself.
@@ -74,7 +77,10 @@ func (r *Reconciler) read(ctx context.Context, w *world) error {
 		w.cannot(string(rollout.SourcesUnresolved), err)
 		w.passing = !refused(err)
 	}
-	stored := history.Stored{Pool: w.pool, Members: w.members, Revisions: w.revisions, Invalid: w.invalid}
+	stored := history.Stored{
+		Pool: w.pool, Members: w.members, Revisions: w.revisions,
+		Target: w.target, Same: w.same, Missing: w.missing, Invalid: w.invalid,
+	}
 	s, err := stored.Snapshot(w.now)
 	if err != nil {
 		return err
@@ -163,128 +169,6 @@ func (r *Reconciler) lookUp(ctx context.Context, pool types.NamespacedName, obje
 	}
 }
 
-// readRevisions reads what happened to the revisions, and stores that of the
-// template if it is new.
-func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
-	var unread []error
-	for _, rev := range w.revisions {
-		rec, err := history.ReadRecord(rev)
-		if err != nil {
-			unread = append(unread, err)
-		}
-		w.records[history.RevisionID(rev)] = rec
-	}
-	if !w.pool.DeletionTimestamp.IsZero() {
-		return nil // no body is born any more, whatever the records say
-	}
-	if len(unread) > 0 {
-		w.cannot(string(rollout.SourcesUnresolved), errors.Join(unread...))
-		return nil
-	}
-	if err := r.Check(w.pool); err != nil {
-		w.cannot(InvalidTemplate, err)
-		return nil
-	}
-	id, err := history.ID(&w.pool.Spec.Template)
-	if err != nil {
-		w.cannot(InvalidTemplate, err)
-		return nil
-	}
-	if err := r.protect(ctx, w); err != nil {
-		return err
-	}
-	return r.ensure(ctx, w, id)
-}
-
-// protect sees to it that no revision goes while it may be needed. One that is
-// being deleted already cannot be helped.
-func (r *Reconciler) protect(ctx context.Context, w *world) error {
-	for _, rev := range w.revisions {
-		if rev.DeletionTimestamp.IsZero() && controllerutil.AddFinalizer(rev, v1alpha1.FinalizerRevision) {
-			if err := r.update(ctx, w, rev); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// ensure stores the revision that the template says now, and notes when it
-// became the target.
-func (r *Reconciler) ensure(ctx context.Context, w *world, id string) error {
-	found := w.revision(rollout.Revision(id))
-	newest := w.revisions[max(0, len(w.revisions)-1):]
-	if found != nil && found.Revision >= newest[0].Revision {
-		return nil
-	}
-	if found == nil {
-		if err := r.Validate(w.pool); err != nil {
-			w.cannot(InvalidTemplate, err)
-			return nil
-		}
-	}
-	next, changed := history.Next(w.revisions)
-	for _, rev := range changed {
-		if err := r.update(ctx, w, rev); err != nil {
-			return err
-		}
-	}
-	rec := w.records[id].Renew(w.now)
-	if found != nil {
-		found.Revision = next
-		return r.store(ctx, w, found, rec)
-	}
-	rev, err := history.New(w.pool, id, next)
-	if err != nil {
-		return err
-	}
-	if err := history.WriteRecord(rev, rec); err != nil {
-		return err
-	}
-	if err := r.Client.Create(ctx, rev); apierrors.IsAlreadyExists(err) {
-		return r.takenRevision(ctx, w, rev)
-	} else if err != nil {
-		return errorf(err, "create ControllerRevision %s", rev.Name)
-	}
-	w.revisions = append(w.revisions, rev)
-	w.records[id] = rec
-	r.wrote(w, rev)
-	return nil
-}
-
-// takenRevision tells why the name of a revision is taken.
-func (r *Reconciler) takenRevision(ctx context.Context, w *world, rev *appsv1.ControllerRevision) error {
-	var is appsv1.ControllerRevision
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rev), &is); err != nil {
-		return errorf(err, "create ControllerRevision %s, which is there", rev.Name)
-	}
-	if is.Labels[v1alpha1.LabelPool] == w.pool.Name && history.RevisionID(&is) == history.RevisionID(rev) {
-		return fmt.Errorf("create ControllerRevision %s: %w", rev.Name, errRace)
-	}
-	return fmt.Errorf("create ControllerRevision %s: %w by one that is not Pool %s's: delete that one", rev.Name, errForeign, w.pool.Name)
-}
-
-// store writes a revision's record.
-func (r *Reconciler) store(ctx context.Context, w *world, rev *appsv1.ControllerRevision, rec history.Record) error {
-	if err := history.WriteRecord(rev, rec); err != nil {
-		return err
-	}
-	if err := r.update(ctx, w, rev); err != nil {
-		return err
-	}
-	w.records[history.RevisionID(rev)] = rec
-	return nil
-}
-
-// update writes a revision.
-func (r *Reconciler) update(ctx context.Context, w *world, rev *appsv1.ControllerRevision) error {
-	if err := r.Client.Update(ctx, rev); err != nil {
-		return errorf(err, "update ControllerRevision %s", rev.Name)
-	}
-	r.wrote(w, rev)
-	return nil
-}
-
 // wrote remembers a write until the cache shows it.
 func (r *Reconciler) wrote(w *world, o client.Object) {
 	kind := "Member/"
@@ -334,16 +218,6 @@ func (w *world) find(index int) int {
 func (w *world) member(index int) *v1alpha1.Member {
 	if i := w.find(index); i >= 0 {
 		return w.members[i]
-	}
-	return nil
-}
-
-// revision is the stored one with the id.
-func (w *world) revision(id rollout.Revision) *appsv1.ControllerRevision {
-	for _, rev := range w.revisions {
-		if history.RevisionID(rev) == string(id) {
-			return rev
-		}
 	}
 	return nil
 }
