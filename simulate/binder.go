@@ -8,91 +8,14 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// claim is one stored claim.
-type claim struct {
-	name string
-	uid  int64
-	// wanted is the only member that will do; -1 for any.
-	wanted int
-	ttl    time.Duration
-	phase  v1alpha1.ClaimPhase
-	// member is the index of the one it holds or held; -1 for none yet.
-	member    int
-	expiresAt time.Duration // 0 for never
-	// released: its owner has deleted it.
-	released bool
-	// looked is the life of the controllers in which a member that carries the
-	// claim already was looked for.
-	looked int
-	// then is what its owner does once it is bound.
-	then func()
-}
-
-func (c *claim) ended() bool {
-	return c.phase != v1alpha1.ClaimPending && c.phase != v1alpha1.ClaimBound
-}
-
-func (c *claim) bind(member int) { c.phase, c.member = v1alpha1.ClaimBound, member }
-
-// newClaim stores a claim; whoever had the name before has ended.
-func (p *pool) newClaim(name string) *claim {
-	c := &claim{name: name, uid: p.w.uid(), wanted: -1, member: -1, phase: v1alpha1.ClaimPending}
-	p.claims = slices.DeleteFunc(p.claims, func(o *claim) bool { return o.name == name })
-	p.claims = append(p.claims, c)
-	return c
-}
-
-// claimed finds the claim by name, in any pool.
-func (w *world) claimed(name string) (*pool, *claim) {
-	for _, p := range w.pools {
-		for _, c := range p.claims {
-			if c.name == name {
-				return p, c
-			}
-		}
-	}
-	return nil, nil
-}
-
-func (w *world) claim(name string) claimPicture {
-	p, c := w.claimed(name)
-	if c == nil {
-		return claimPicture{member: -1}
-	}
-	v := claimPicture{phase: string(c.phase), member: c.member}
-	if b := p.bodies[c.member]; b != nil && c.phase == v1alpha1.ClaimBound {
-		v.revision = string(b.revision)
-	}
-	return v
-}
-
-func (w *world) claimNames() (list []string) {
-	for _, p := range w.pools {
-		for _, c := range p.claims {
-			list = append(list, c.name)
-		}
-	}
-	return list
-}
-
-// holder finds the slot that carries the claim, by a consistent read.
-func (p *pool) holder(c *claim) *slot {
-	if s := p.slots.get(c.member); s != nil && s.claimUID == c.uid {
-		return s
-	}
-	for _, s := range p.slots {
-		if s.claimUID == c.uid {
-			return s
-		}
-	}
-	return nil
-}
-
-// binder is the claim controller.
+// binder is the claim controller. What a claim holds stands in the slot; what
+// the claim says comes after it when a member is given, and before it when one
+// is taken back, so that a crash between the two is mended by the next look.
 type binder struct {
-	cache   cache
-	queued  bool
-	wakeAt  time.Duration
+	cache  cache
+	queued bool
+	wakeAt time.Duration
+	// members is what there is to choose from, made when it is asked for.
 	members []rollout.Member
 }
 
@@ -101,7 +24,7 @@ func (b *binder) reset() { b.queued, b.wakeAt = false, 0 }
 
 func (b *binder) wake() {
 	w := b.cache.p.w
-	if w.down || !b.cache.ready || b.queued || len(b.cache.p.claims) == 0 {
+	if w.down || !b.cache.ready || b.queued || len(b.cache.claims) == 0 {
 		return
 	}
 	b.queued = true
@@ -111,83 +34,84 @@ func (b *binder) wake() {
 	})
 }
 
-// hear has a claim looked at once the controller has seen what its owner did.
-func (b *binder) hear() { b.cache.p.w.hint(b.wake) }
-
-// reconcile looks at every claim that has not ended. It does not bind while it
-// cannot see what it has written.
-func (b *binder) reconcile() {
-	p := b.cache.p
-	w := p.w
-	b.members = b.members[:0]
-	for _, c := range slices.Clone(p.claims) {
-		if w.down || b.cache.blind() || w.without(loseMembers) {
-			return
-		}
-		switch {
-		case c.ended():
-		case c.released:
-			b.end(c, v1alpha1.ClaimReleased)
-		case c.expiresAt > 0 && w.now >= c.expiresAt:
-			b.end(c, v1alpha1.ClaimExpired)
-		case c.phase == v1alpha1.ClaimPending:
-			b.bind(c)
-		case b.lost(c):
-			b.finish(c, v1alpha1.ClaimFailed, "has lost "+p.member(c.member))
-		case c.expiresAt > 0:
-			b.remind(c.expiresAt)
-		}
-	}
-}
-
 func (b *binder) remind(at time.Duration) {
 	w := b.cache.p.w
-	if b.wakeAt > w.now && b.wakeAt <= at {
+	if at <= w.now || b.wakeAt > w.now && b.wakeAt <= at {
 		return
 	}
 	b.wakeAt = at
 	w.act(at, b.wake)
 }
 
-// lost tells whether a bound claim has lost its member.
-func (b *binder) lost(c *claim) bool {
-	if s := b.cache.slots.get(c.member); s != nil && s.claimUID == c.uid {
-		return false
-	}
-	return b.cache.p.holder(c) == nil
-}
-
-// bind gives the claim a member, if there is one: first one that carries it
-// already, then a free one.
-func (b *binder) bind(c *claim) {
-	p := b.cache.p
-	w := p.w
-	if c.looked != w.life {
-		c.looked = w.life
-		if s := p.holder(c); s != nil {
-			b.bound(c, s.Index)
+// reconcile looks at every claim.
+func (b *binder) reconcile() {
+	w := b.cache.p.w
+	b.members = b.members[:0]
+	for _, c := range slices.Clone(b.cache.claims) {
+		if w.down || w.without(loseMembers) {
 			return
 		}
+		if b.cache.unseen[claimKey(c.uid)] == 0 {
+			b.look(c)
+		}
 	}
-	old := b.pick(c)
-	if old == nil {
+}
+
+// look brings one claim to where it should be.
+func (b *binder) look(c *claim) {
+	p := b.cache.p
+	if c.ended() && !c.deleted {
+		if s := p.slots.get(c.member); s != nil && s.claimUID == c.uid {
+			b.letGo(c, s) // its end was recorded, and then came a crash
+		}
 		return
+	}
+	s := p.holder(c)
+	switch {
+	case c.deleted:
+		b.release(c, s)
+	case s != nil:
+		b.keep(c, s)
+	case c.phase == v1alpha1.ClaimBound:
+		b.end(c, lost(c, p.w.now), "has lost "+p.member(c.member))
+	case p.claims.get(c.uid) != c || b.cache.blindOfSlots():
+		// it is looked at again once that is seen
+	case !b.bind(c):
+		b.wait(c)
+	}
+}
+
+// lost is how a claim ends whose member carries it no more.
+func lost(c *claim, now time.Duration) v1alpha1.ClaimPhase {
+	if c.expiresAt > 0 && now >= c.expiresAt {
+		return v1alpha1.ClaimExpired
+	}
+	return v1alpha1.ClaimFailed
+}
+
+// bind gives the claim a free member, and tells whether there is one.
+func (b *binder) bind(c *claim) bool {
+	p := b.cache.p
+	old := b.pick(c)
+	if old == nil || b.cache.spec.deleting {
+		return false
 	}
 	next := *old
 	next.Claimed, next.claim, next.claimUID = true, c.name, c.uid
+	next.boundAt, next.expiresAt = p.w.now, p.expiry(c)
 	next.Disruption = rollout.Disruption{} // spent, or it would not be free
 	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is given to " + c.name }) {
 		b.members = b.members[:0]
-		b.bound(c, old.Index)
+		b.keep(c, &next)
 	}
+	return true
 }
 
 // pick chooses a member for the claim.
 func (b *binder) pick(c *claim) *slot {
-	p := b.cache.p
 	if len(b.members) == 0 {
 		for _, s := range b.cache.slots {
-			b.members = append(b.members, p.seen(s))
+			b.members = append(b.members, b.cache.p.seen(s))
 		}
 	}
 	list := b.members
@@ -198,33 +122,78 @@ func (b *binder) pick(c *claim) *slot {
 		}
 		list = b.members[i : i+1]
 	}
-	i := rollout.Pick(list, b.cache.spec.target)
+	i := rollout.Pick(list, b.cache.target())
 	if i < 0 {
 		return nil
 	}
 	return b.cache.slots.get(list[i].Index)
 }
 
-// bound writes that the claim has its member.
-func (b *binder) bound(c *claim, member int) {
-	p := b.cache.p
-	w := p.w
-	c.bind(member)
-	if ttl := p.ttl(c); ttl > 0 {
-		c.expiresAt = w.now + ttl
-		b.remind(c.expiresAt)
+// wait ends a claim that has waited for as long as it may.
+func (b *binder) wait(c *claim) {
+	if c.wait == nil {
+		return
 	}
-	w.writes++
-	w.judge.bound(p, c)
-	w.saying("claim", func() string { return c.name + " is bound to " + p.member(member) })
-	w.changed(p)
-	if c.then != nil {
-		c.then()
+	until := c.made + *c.wait
+	if b.cache.p.w.now >= until {
+		b.end(c, v1alpha1.ClaimFailed, "has waited for long enough")
+		return
+	}
+	b.remind(until)
+}
+
+// keep says what the claim has, and ends it when its time is up.
+func (b *binder) keep(c *claim, s *slot) {
+	p := b.cache.p
+	end, why := b.ends(c, s)
+	if end > 0 && p.w.now >= end {
+		if b.end(c, v1alpha1.ClaimExpired, why) {
+			b.letGo(c, s)
+		}
+		return
+	}
+	b.remind(end)
+	next := *c
+	next.phase, next.member, next.expiresAt = v1alpha1.ClaimBound, s.Index, s.expiresAt
+	next.asked = b.cache.spec.notify && s.Runs != "" && s.Runs != b.cache.target()
+	if next == *c {
+		return
+	}
+	if p.putClaim(byBinder, c, &next, func() string { return told(c, &next, p.member(s.Index)) }) {
+		p.w.judge.bound(p, &next)
+		if then := p.then[c.uid]; then != nil {
+			delete(p.then, c.uid)
+			then()
+		}
 	}
 }
 
-// ttl is how long the claim may hold its member; 0 for ever.
-func (p *pool) ttl(c *claim) time.Duration {
+// told says what is new with a claim that has a member.
+func told(was, is *claim, member string) string {
+	switch {
+	case was.phase != is.phase:
+		return is.name + " is bound to " + member
+	case is.asked:
+		return is.name + " is asked to let " + member + " go: it is stale"
+	default:
+		return is.name + " may keep " + member + ": it is not stale"
+	}
+}
+
+// ends is when a claim ends by itself, 0 for never, and why.
+func (b *binder) ends(c *claim, s *slot) (at time.Duration, why string) {
+	at, why = s.expiresAt, "has had its time"
+	if beat := b.cache.spec.heartbeat; beat > 0 {
+		silent := max(c.renewed, s.boundAt, b.cache.p.w.started) + beat
+		if at == 0 || silent < at {
+			at, why = silent, "was not renewed in time"
+		}
+	}
+	return at, why
+}
+
+// expiry is when a claim that is bound now ends by itself; 0 for never.
+func (p *pool) expiry(c *claim) time.Duration {
 	ttl := c.ttl
 	if s := p.spec.claims; s != nil {
 		if ttl == 0 && s.DefaultTTL != nil {
@@ -234,45 +203,48 @@ func (p *pool) ttl(c *claim) time.Duration {
 			ttl = s.MaxTTL.Duration
 		}
 	}
-	return ttl
+	if ttl == 0 {
+		return 0
+	}
+	return p.w.now + ttl
 }
 
-// end takes the member from the claim, and then ends the claim.
-func (b *binder) end(c *claim, phase v1alpha1.ClaimPhase) {
-	p := b.cache.p
-	old := p.holder(c)
-	if old == nil {
-		b.finish(c, phase, "ends without a member")
+// end records that the claim has ended.
+func (b *binder) end(c *claim, phase v1alpha1.ClaimPhase, how string) bool {
+	next := *c
+	next.phase, next.asked = phase, false
+	return b.cache.p.putClaim(byBinder, c, &next, func() string { return c.name + " " + how + ": " + string(phase) })
+}
+
+// release lets the member go, and then the claim, whose owner has deleted it.
+func (b *binder) release(c *claim, s *slot) {
+	if s != nil && !b.letGo(c, s) {
 		return
 	}
+	p := b.cache.p
+	p.putClaim(byBinder, p.claims.get(c.uid), nil, func() string { return c.name + " is gone: " + string(c.last()) })
+}
+
+// letGo takes the member from the claim.
+func (b *binder) letGo(c *claim, old *slot) bool {
+	p := b.cache.p
 	next := *old
 	next.Claimed, next.claim, next.claimUID = false, "", 0
+	next.boundAt, next.expiresAt = 0, 0
 	if !p.reuses() {
 		next.Disruption = rollout.Disruption{Cause: rollout.ClaimEnded, Incarnation: old.Incarnation, Since: p.w.time()}
 		next.Wants = ""
 	}
-	ok := p.put(byBinder, old, &next, func() string {
+	return p.put(byBinder, old, &next, func() string {
 		if p.reuses() {
 			return c.name + " gives " + p.member(old.Index) + " back as it is"
 		}
 		return c.name + " gives " + p.member(old.Index) + " back, to be replaced"
 	})
-	if ok {
-		b.finish(c, phase, "is over")
-	}
 }
 
 // reuses tells whether a released member is free again as it is.
 func (p *pool) reuses() bool {
 	s := p.spec.claims
 	return s != nil && s.OnRelease != nil && *s.OnRelease == v1alpha1.ReleaseReuse
-}
-
-// finish writes that the claim has ended.
-func (b *binder) finish(c *claim, phase v1alpha1.ClaimPhase, how string) {
-	w := b.cache.p.w
-	c.phase = phase
-	w.writes++
-	w.saying("claim", func() string { return c.name + " " + how + ": " + string(phase) })
-	w.changed(b.cache.p)
 }

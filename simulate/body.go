@@ -22,6 +22,8 @@ type body struct {
 	// does not end.
 	drains    int
 	occupancy rollout.Occupancy
+	// starts counts how often it was started: once, and for each update.
+	starts int
 }
 
 // ready tells whether it serves.
@@ -63,7 +65,7 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 		}
 		return b, nil
 	}
-	breed := w.nature.revisions[r]
+	breed := w.nature.breed(r)
 	switch {
 	case w.without(loseSources) || w.without(loseRender):
 		return nil, errUnreadable
@@ -85,17 +87,56 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	return b, nil
 }
 
+// words are what the body says about itself when it has failed.
+func (b *body) words() string {
+	switch {
+	case b == nil:
+		return "it is gone"
+	case b.exited:
+		return "it ended with an error"
+	case !b.booted:
+		return "it has not become ready"
+	}
+	return "it is not ready any more"
+}
+
 // name tells the body from the others of its slot.
 func (b *body) name() string { return b.p.member(b.index) + "#" + itoa(b.incarnation) }
 
+// update makes the body that is there the slot's next incarnation, of the
+// revision that is wanted, unless it is that already. It is neither born nor
+// does it go.
+func (p *pool) update(s *slot) error {
+	w := p.w
+	b, next, r := p.bodies[s.Index], s.NextIncarnation(), s.Wants
+	breed := w.nature.breed(r)
+	switch {
+	case b == nil || b.stopping:
+		return errOccupied
+	case b.incarnation == next && b.revision == r:
+		return nil
+	case w.without(loseSources) || w.without(loseRender):
+		return errUnreadable
+	case breed.outcome == createError || w.now < p.refused[s.Index]:
+		return errRefused
+	}
+	w.saying("member", func() string { return "body " + b.name() + " becomes " + string(r) })
+	b.incarnation, b.revision, b.breed, b.occupancy = next, r, breed, rollout.Idle
+	b.booted, b.sick, b.exited, b.draining, b.drained = false, false, false, false, false
+	b.start()
+	w.changed(p)
+	return nil
+}
+
 // start boots the body.
 func (b *body) start() {
+	b.starts++
 	if b.breed.outcome == neverReady {
 		return
 	}
-	w := b.p.w
+	w, n := b.p.w, b.starts
 	w.at(w.now+w.vary(w.nature.bootOf(b.revision)), func() {
-		if b.gone() || b.stopping || b.booted {
+		if b.gone() || b.stopping || b.booted || b.starts != n {
 			return
 		}
 		b.booted = true
@@ -108,9 +149,9 @@ func (b *body) start() {
 }
 
 func (b *body) serveUntilCrash() {
-	w := b.p.w
+	w, n := b.p.w, b.starts
 	w.at(w.now+w.vary(b.breed.after), func() {
-		if b.gone() || b.stopping || b.exited {
+		if b.gone() || b.stopping || b.exited || b.starts != n {
 			return
 		}
 		b.exited = true

@@ -3,13 +3,18 @@ package simulate
 import (
 	"slices"
 	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // Keys of objects in a cache that are no slots.
 const (
 	specKey  = -1
 	stateKey = -2
+	noKey    = -3 // and below: claims
 )
+
+func claimKey(uid int64) int { return noKey - int(uid) }
 
 // cache is the world as one controller sees it: each write up to `lag` late,
 // the writes to one object in their order. A controller that starts gets one
@@ -18,10 +23,11 @@ type cache struct {
 	p  *pool
 	by actor
 
-	ready bool
-	slots slots
-	spec  *specRecord
-	state *stateRecord
+	ready  bool
+	slots  slots
+	claims claims
+	spec   *specRecord
+	state  *stateRecord
 	// last is when the newest write on its way arrives, by object; unseen are its own
 	// writes by object that have not arrived yet.
 	last   map[int]arrival
@@ -39,7 +45,7 @@ type arrival struct {
 // boot lists everything, and notifies once the list is there.
 func (c *cache) boot(ready func()) {
 	c.ready = false
-	c.slots = slices.Clone(c.p.slots)
+	c.slots, c.claims = slices.Clone(c.p.slots), slices.Clone(c.p.claims)
 	c.spec, c.state = c.p.spec, c.p.state
 	c.last, c.unseen = nil, nil
 	c.p.w.act(c.p.w.now+c.p.w.delay(), func() {
@@ -51,7 +57,9 @@ func (c *cache) boot(ready func()) {
 // publish brings a write to every cache.
 func (p *pool) publish(by actor, key int, apply func(*cache)) {
 	for _, c := range p.caches {
-		c.receive(by, key, apply)
+		if key >= noKey || c.by != byKeeper { // who keeps members reads no claims
+			c.receive(by, key, apply)
+		}
 	}
 }
 
@@ -91,6 +99,21 @@ func (c *cache) receive(by actor, key int, apply func(*cache)) {
 		}
 		c.notify(key)
 	}})
+}
+
+// target is the revision that members are brought to: the template's, or,
+// after that one was rolled back, the current one.
+func (c *cache) target() rollout.Revision { return targetOf(c.spec, c.state) }
+
+// blindOfSlots tells whether its controller has written a slot that it cannot
+// see yet.
+func (c *cache) blindOfSlots() bool {
+	for key := range c.unseen {
+		if key >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // blind tells whether its controller has written something that it cannot see

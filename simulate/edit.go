@@ -23,9 +23,10 @@ func itoa[T int | int64](i T) string { return strconv.FormatInt(int64(i), 10) }
 type reviseEdit struct{ to rollout.Revision }
 
 func (e reviseEdit) apply(w *world, p *pool) {
-	w.say("user", fmt.Sprintf("edits the template of %s: %s, and it was %s", p.name, e.to, p.spec.target))
+	to := w.revision(e.to)
+	w.say("user", fmt.Sprintf("edits the template of %s: %s, and it was %s", p.name, to, p.spec.target))
 	next := *p.spec
-	next.target = e.to
+	next.target = to
 	p.putSpec(&next)
 }
 
@@ -61,10 +62,13 @@ type claimEdit struct {
 	name   string
 	member int
 	ttl    time.Duration
+	wait   *time.Duration
 }
 
+// apply makes the claim, unless there is one of that name: whoever asks again
+// is told about that.
 func (e claimEdit) apply(w *world, p *pool) {
-	if _, c := w.claimed(e.name); c != nil && !c.ended() {
+	if _, c := w.claimed(e.name); c != nil {
 		w.say("user", "claims again as "+e.name+", which is "+string(c.phase))
 		return
 	}
@@ -72,11 +76,10 @@ func (e claimEdit) apply(w *world, p *pool) {
 }
 
 func (e claimEdit) make(w *world, p *pool) *claim {
-	w.say("user", "claims a member of "+p.name+" as "+e.name)
 	c := p.newClaim(e.name)
-	c.wanted, c.ttl = e.member, e.ttl
-	w.changed(p)
-	p.binder.hear()
+	c.wanted, c.ttl, c.wait = e.member, e.ttl, e.wait
+	w.say("user", "claims a member of "+p.name+" as "+e.name)
+	p.putClaim(byWorld, nil, c, nil)
 	return c
 }
 
@@ -86,13 +89,14 @@ type claimsEdit struct {
 	every  time.Duration
 	prefix string
 	ttl    time.Duration
+	wait   *time.Duration
 }
 
 func (e claimsEdit) apply(w *world, p *pool) { e.next(w, p, 0) }
 
 func (e claimsEdit) next(w *world, p *pool, i int) {
 	for ; i < e.count; i++ {
-		claimEdit{name: e.prefix + itoa(i), member: -1, ttl: e.ttl}.apply(w, p)
+		claimEdit{name: e.prefix + itoa(i), member: -1, ttl: e.ttl, wait: e.wait}.apply(w, p)
 		if e.every > 0 && i+1 < e.count {
 			w.first(w.now+e.every, func() { w.atomic(func() { e.next(w, p, i+1) }) })
 			return
@@ -119,8 +123,7 @@ func (e churnEdit) come(w *world, p *pool) {
 	}
 	w.atomic(func() {
 		c := claimEdit{name: "churn-" + itoa(w.uid()), member: -1}.make(w, p)
-		c.then = func() {
-			c.then = nil
+		p.then[c.uid] = func() {
 			w.at(w.now+w.about(e.hold), func() {
 				w.atomic(func() { releaseEdit{c.name}.apply(w, nil) })
 				w.at(w.now, func() { e.come(w, p) })
@@ -142,14 +145,29 @@ type releaseEdit struct{ name string }
 
 func (e releaseEdit) apply(w *world, _ *pool) {
 	p, c := w.claimed(e.name)
-	if c == nil || c.ended() || c.released {
-		w.say("user", "releases "+e.name+", which holds nothing")
+	if c == nil || c.deleted {
+		w.say("user", "releases "+e.name+", which is not there")
 		return
 	}
 	w.say("user", "releases "+e.name)
-	c.released = true
-	w.changed(p)
-	p.binder.hear()
+	next := *c
+	next.deleted = true
+	p.putClaim(byWorld, c, &next, nil)
+}
+
+// renewEdit: its holder says that the claim is still wanted.
+type renewEdit struct{ name string }
+
+func (e renewEdit) apply(w *world, _ *pool) {
+	p, c := w.claimed(e.name)
+	if c == nil {
+		w.say("user", "renews "+e.name+", which is not there")
+		return
+	}
+	w.say("user", "renews "+e.name)
+	next := *c
+	next.renewed = w.now
+	p.putClaim(byWorld, c, &next, nil)
 }
 
 // crashEdit: the controllers die and start anew.
@@ -185,16 +203,25 @@ func (e loseEdit) apply(w *world, _ *pool) {
 }
 
 // upgradeEdit: another version of Pawl starts. Revisions are names here and
-// hashes nowhere, so that a new hash algorithm comes to a restart in which
-// every member is labelled again.
-type upgradeEdit struct{ hashVersion int }
+// hashes nowhere, and what is stored keeps its name, so that a new hash
+// algorithm comes to a restart. A renderer that makes something else of the
+// same templates makes other revisions of them.
+type upgradeEdit struct {
+	hashVersion int
+	renderer    bool
+}
 
 func (e upgradeEdit) apply(w *world, _ *pool) {
-	w.say("controllers", "are upgraded to hash version "+itoa(e.hashVersion))
-	for _, p := range w.pools {
-		for _, s := range p.slots {
-			next := *s
-			p.put(byWorld, s, &next, nil)
+	if e.hashVersion > 0 {
+		w.say("controllers", "are upgraded to hash version "+itoa(e.hashVersion))
+	}
+	if e.renderer {
+		w.say("controllers", "are upgraded, and make another body of the same template")
+		w.renderers++
+		for _, p := range w.pools {
+			next := *p.spec
+			next.target += rendered
+			p.putSpec(&next)
 		}
 	}
 	w.crash(0)
@@ -281,7 +308,9 @@ func (e memberEdit) label(w *world, p *pool) {
 		next.Runs = *e.revision
 	}
 	set(&next.role, e.role)
-	set(&next.Cost, e.cost)
+	if e.cost != nil {
+		next.Cost = int32(*e.cost)
+	}
 	set(&next.holdUntil, e.hold)
 	if e.remove == "slot" {
 		next.Deleting = true

@@ -127,6 +127,8 @@ func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
 		}
 		b.drain()
 		return true
+	case rollout.UpdateBody:
+		return k.update(s.Index)
 	case rollout.DeleteBody:
 		if b == nil || b.stopping {
 			return changed
@@ -141,9 +143,15 @@ func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
 // stays as it was stored.
 func (k *keeper) record(s *slot, m rollout.Member) bool {
 	next := *s
-	m.Held, m.Occupancy = s.Held, s.Occupancy
-	next.Member = m
 	p := k.cache.p
+	m.Held, m.Occupancy = s.Held, s.Occupancy
+	switch {
+	case m.Phase != rollout.Failed:
+		m.Message = ""
+	case s.Phase != rollout.Failed:
+		m.Message = p.bodies[s.Index].words()
+	}
+	next.Member = m
 	return p.put(byKeeper, s, &next, func() string {
 		if m.Phase == s.Phase {
 			return p.member(s.Index) + " is noted"
@@ -163,6 +171,7 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 	switch {
 	case errors.Is(err, errRefused):
 		m = m.Refused(now)
+		m.Message = err.Error()
 	case errors.Is(err, errNoRoom):
 		m = m.WithoutRoom(now)
 	case errors.Is(err, errOccupied):
@@ -181,6 +190,41 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 	}
 	next.Member = m
 	return p.put(byKeeper, s, &next, func() string { return p.member(s.Index) + " " + birthWords(err, &m) })
+}
+
+// update makes the body what is wanted, where it is, and records what became
+// of that.
+func (k *keeper) update(index int) bool {
+	p := k.cache.p
+	s := k.cache.slots.get(index)
+	if s == nil || k.cache.unseen[index] > 0 {
+		return false // that it updates is recorded, and has to be seen first
+	}
+	now := p.w.time()
+	m := s.Member
+	err := p.update(s)
+	if p.w.down {
+		return false
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		m = m.Refused(now)
+		m.Message = err.Error()
+	case err != nil:
+		return false // looked at again when the world has changed
+	default:
+		m = m.Updated(now)
+		m.Occupancy = rollout.Idle
+	}
+	m.Held = false
+	next := *s
+	next.Member = m
+	return p.put(byKeeper, s, &next, func() string {
+		if err != nil {
+			return p.member(index) + " failed: its body cannot become " + string(m.Runs)
+		}
+		return p.member(index) + " becomes " + string(m.Runs) + " where it is"
+	})
 }
 
 func birthWords(err error, m *rollout.Member) string {

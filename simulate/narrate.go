@@ -70,6 +70,8 @@ func (p *pool) disruption(a *rollout.Action, s *slot) string {
 		return "removes " + name
 	case a.Revision == "":
 		return "takes " + name + " down"
+	case a.Disruption.Update:
+		return fmt.Sprintf("brings %s, on %s, to %s where it is", name, orUnknown(s.Runs), a.Revision)
 	default:
 		return fmt.Sprintf("replaces %s, on %s, by a body on %s", name, orUnknown(s.Runs), a.Revision)
 	}
@@ -94,6 +96,9 @@ var reasons = map[rollout.Why]string{
 	rollout.WhyFill:         "the size asks for it",
 	rollout.WhySurge:        "one more while there is drift to roll",
 	rollout.WhyStale:        "it is stale and can be spared",
+	rollout.WhyAsked:        "somebody asked for another body",
+	rollout.WhySkipped:      "somebody gave up on its body",
+	rollout.WhyNotAsked:     "nobody asks for another body any more",
 	rollout.WhyStaleDown:    "it is stale and down anyway",
 	rollout.WhyNeverServed:  "it has never served and is not what is wanted now",
 	rollout.WhyFailed:       "its body has failed",
@@ -112,6 +117,7 @@ var reasons = map[rollout.Why]string{
 	rollout.WhyFailureLimit: "too many of its bodies failed",
 	rollout.WhyRecovered:    "one of its bodies has recovered",
 	rollout.WhyWholePool:    "the whole pool stands on it",
+	rollout.WhyEarlyFailure: "it had not been in service for long enough",
 }
 
 func because(why rollout.Why) string {
@@ -126,12 +132,18 @@ func (w *world) narrateStatus(p *pool, now *conditions, plan *rollout.Plan) {
 	if w.log == nil {
 		return
 	}
+	said := map[string]bool{}
 	for i, c := range now {
 		if was := p.status.conditions[i]; c != was && c.Status != "" {
-			w.say("pool", p.told(fmt.Sprintf("%s is %s, %s: %s", conditionNames[i], c.Status, c.Reason, c.Message)))
+			text := fmt.Sprintf("%s is %s, %s", conditionNames[i], c.Status, c.Reason)
+			if !said[c.Message] {
+				text += ": " + c.Message
+			}
+			said[c.Message] = true
+			w.say("pool", p.told(text))
 		}
 	}
-	if plan.Next != p.status.next && plan.Next != "" {
+	if plan.Next != p.status.next && plan.Next != "" && !said[plan.Next] {
 		w.say("pool", p.told(plan.Next))
 	}
 }

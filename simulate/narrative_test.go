@@ -2,28 +2,37 @@ package simulate
 
 import (
 	"flag"
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the narratives in testdata anew")
 
 // Narratives are read by people: what happened, why, and what comes next.
 func TestNarratives(t *testing.T) {
-	for _, name := range []string{
-		"bad-template-no-surge", "became-busy-during-drain", "idempotent-claim", "percent-rounding",
-		"revert-drops-bad-creating", "slot-not-forgotten", "surge-without-room", "unknown-is-not-empty",
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := Load(filepath.Join("../scenarios", name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+	told := map[string]bool{}
+	for _, file := range files(t) {
+		s, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Needs) > 0 {
+			continue
+		}
+		told[s.Name+".txt"] = true
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			got := s.Run(1, true).String()
-			golden := filepath.Join("testdata/narratives", name+".txt")
+			golden := filepath.Join("testdata/narratives", s.Name+".txt")
 			if *rewrite {
 				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -37,6 +46,39 @@ func TestNarratives(t *testing.T) {
 				t.Errorf("the story is told in another way (accept it with -rewrite):\n%s", diff)
 			}
 		})
+	}
+	list, err := os.ReadDir("testdata/narratives")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if !told[e.Name()] {
+			t.Errorf("%s tells of no scenario", e.Name())
+		}
+	}
+}
+
+// Every reason of the engine is put into words.
+func TestReasons(t *testing.T) {
+	f, err := goparser.ParseFile(token.NewFileSet(), "../rollout/types.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok || len(v.Names) != 1 || !strings.HasPrefix(v.Names[0].Name, "Why") {
+			return true
+		}
+		found++
+		why := rollout.Why(strings.TrimPrefix(v.Names[0].Name, "Why"))
+		if because(why) == string(why) {
+			t.Errorf("%s is told as it is", v.Names[0].Name)
+		}
+		return false
+	})
+	if found < 20 {
+		t.Errorf("%d reasons are found", found)
 	}
 }
 

@@ -3,6 +3,7 @@ package simulate
 import (
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -45,15 +46,32 @@ var natural = nature{
 	capacity: unlimited,
 }
 
+// rendered is what a revision is called besides its name, once for each time
+// that the renderer has changed.
+const rendered = "'"
+
+// revision is the one that a template becomes as it is rendered now.
+func (w *world) revision(template rollout.Revision) rollout.Revision {
+	return template + rollout.Revision(strings.Repeat(rendered, w.renderers))
+}
+
+// breed is how bodies of the revision differ, however they were rendered.
+func (n *nature) breed(r rollout.Revision) breed {
+	if b, ok := n.revisions[r]; ok {
+		return b
+	}
+	return n.revisions[rollout.Revision(strings.TrimRight(string(r), rendered))]
+}
+
 func (n *nature) bootOf(r rollout.Revision) time.Duration {
-	if b := n.revisions[r]; b.boot != nil {
+	if b := n.breed(r); b.boot != nil {
 		return *b.boot
 	}
 	return n.boot
 }
 
 func (n *nature) stopOf(r rollout.Revision) time.Duration {
-	if b := n.revisions[r]; b.stop != nil {
+	if b := n.breed(r); b.stop != nil {
 		return *b.stop
 	}
 	return n.stop

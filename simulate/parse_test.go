@@ -38,6 +38,17 @@ func TestParse_Wrong(t *testing.T) {
 		"150 %":               {"the API's limits hold", "name: x\npool:\n  update:\n    maxSurge: 150%\n", "x.yaml:4: spec.update.maxSurge"},
 		"word":                {"the API's words hold", "name: x\npool:\n  update: {type: Rolling}\n", "update.type must be one of Manual, RollingUpdate"},
 		"kind":                {"a number is a number", "name: x\npool:\n  replicas: many\n", `x.yaml:3: replicas: "many" is not what it takes`},
+		"surge in place":      {"an update in place keeps every body", "name: x\npool:\n  update:\n    method: InPlace\n    maxSurge: 1\n", "x.yaml:5: spec.update.maxSurge: method InPlace keeps every body"},
+		"window field":        {"a list's fields are the API's", "name: x\npool:\n  update:\n    windows:\n      - {schedul: x}\n", `x.yaml:5: unknown field "update.windows[0].schedul"`},
+		"window without end":  {"a window has an end", "name: x\npool:\n  update:\n    windows:\n      - {schedule: '@daily'}\n", "x.yaml:5: spec.update.windows[0].duration: must be more than 0s"},
+		"windows":             {"windows are a list", "name: x\npool:\n  update:\n    windows: {}\n", "x.yaml:4: update.windows must be a list"},
+		"heartbeat":           {"the API's limits hold", "name: x\npool:\n  claims:\n    heartbeat: 10ms\n", "x.yaml:4: spec.claims.heartbeat: must be 1s or more"},
+		"ttl of 0":            {"the API's limits hold", "name: x\npool:\n  claims: {maxTTL: 0s}\n", "x.yaml:3: spec.claims.maxTTL: must be more than 0s"},
+		"refill at 0":         {"the API's limits hold", "name: x\npool:\n  refillBelow: 0\n", "x.yaml:3: refillBelow must be from 1 to 100000, not 0"},
+		"ceiling":             {"the API's limits hold", "name: x\npool:\n  maxMembers: 200001\n", "x.yaml:3: maxMembers must be from 0 to 200000"},
+		"sizing":              {"the API's words hold", "name: x\npool:\n  sizing: Hot\n", "x.yaml:3: sizing must be one of Total, Warm"},
+		"on failure":          {"the API's words hold", "name: x\npool:\n  update: {onFailure: Panic}\n", "update.onFailure must be one of Halt, Rollback"},
+		"upgrade to nothing":  {"an upgrade changes something", "name: x\npool: {}\ntimeline:\n  - {at: 1s, upgrade: {}}\n", "x.yaml:4: upgrade needs hashVersion or renderer"},
 		"duration":            {"times have units", "name: x\npool: {}\nworld:\n  boot: 30\n", `x.yaml:4: world.boot must be a duration`},
 		"negative duration":   {"time goes on", "name: x\npool: {}\nrun: -1s\n", "x.yaml:3: run must be a duration"},
 		"outcome":             {"bodies do what bodies do", "name: x\npool: {}\nworld:\n  revisions:\n    B: {outcome: Explode}\n", "x.yaml:5: world.revisions.B.outcome must be one of"},
@@ -107,15 +118,13 @@ func TestParse_AllErrors(t *testing.T) {
 
 func TestParse_Needs(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"windows":  {"name: x\npool: {update: {windows: [{schedule: x}]}}\n", "update.windows"},
-		"warm":     {"name: x\npool: {sizing: Warm}\n", "sizing: Warm"},
-		"in place": {"name: x\npool: {update: {method: InPlace}}\n", "update.method: InPlace"},
-		"patch":    {"name: x\npool: {}\ntimeline: [{at: 1s, set: {maxMembers: 3}}]\n", "maxMembers"},
-		"budgets":  {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},
-		"groups":   {"name: x\ngroups: {g: {mode: Hold}}\nstart: {members: {g: [{role: primary}]}}\n", "groups"},
-		"wait":     {"name: x\npool: {}\ntimeline: [{at: 1s, claim: c, wait: 1m}]\n", "wait"},
-		"renderer": {"name: x\npool: {}\ntimeline: [{at: 1s, upgrade: {renderer: changed}}]\n", "upgrade.renderer"},
-		"grants":   {"name: x\npool: {}\nexpect: {grants: 3}\n", "expect.grants"},
+		"autoscale": {"name: x\npool: {autoscale: {minFree: 1}}\n", "autoscale"},
+		"occupancy": {"name: x\npool: {occupancy: claims}\n", "occupancy"},
+		"roles":     {"name: x\npool: {update: {roles: {order: [primary]}}}\n", "update.roles"},
+		"patch":     {"name: x\npool: {}\ntimeline: [{at: 1s, set: {hooks: {reset: x}}}]\n", "hooks"},
+		"budgets":   {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},
+		"groups":    {"name: x\ngroups: {g: {mode: Hold}}\nstart: {members: {g: [{role: primary}]}}\n", "groups"},
+		"grants":    {"name: x\npool: {}\nexpect: {grants: 3}\n", "expect.grants"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

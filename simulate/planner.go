@@ -13,6 +13,9 @@ type planner struct {
 	cache  cache
 	queued bool
 	wakeAt time.Duration
+	window glance
+	// waiting are the claims that waited in the last pass.
+	waiting int
 	// members and verdicts are room that passes use again.
 	members  []rollout.Member
 	verdicts []verdict
@@ -64,25 +67,67 @@ func (c *planner) pass() {
 	if spec.target != c.cache.state.target && (!c.retarget() || c.cache.blind()) {
 		return
 	}
-	state := c.cache.state
-	snap := rollout.Snapshot{
-		Policy: spec.policy, Target: state.record(spec.target), Current: state.record(state.current),
-		Members: c.read(), Unreadable: w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge,
-	}
-	plan := rollout.New(&snap, w.time())
-	w.judge.planned(p, &snap, plan)
+	snap := c.snapshot()
+	c.waiting = snap.Waiting
+	plan := rollout.New(snap, w.time())
+	w.judge.planned(p, snap, plan)
 	seen := slices.Clone(c.cache.slots)
 	for i := range plan.Actions {
 		if !c.apply(&plan.Actions[i], &seen) {
 			return
 		}
 	}
-	c.report(plan, &snap)
-	next := c.holdEnds()
-	if at := since(plan.Wake); !plan.Wake.IsZero() && (next == 0 || at < next) {
-		next = at
+	c.report(plan, snap)
+	c.remind(first(c.holdEnds(), sinceIf(plan.Wake), sinceIf(c.window.until)))
+}
+
+// snapshot is everything that the plan depends on, as the controller sees it.
+func (c *planner) snapshot() *rollout.Snapshot {
+	p, spec, state := c.cache.p, c.cache.spec, c.cache.state
+	s := &rollout.Snapshot{
+		Pool: p.name, Policy: spec.policy, Target: state.record(spec.target), Current: state.record(state.current),
+		Members: c.read(), Unreadable: p.w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge,
+		Waiting: c.cache.waiting(), WindowShut: !c.window.open(spec, p.w.time()), WindowError: spec.windows.Problem(),
 	}
-	c.remind(next)
+	if s.Target.RolledBack {
+		s.RolledBack, s.Target = s.Target, s.Current
+	}
+	return s
+}
+
+// first is the earliest of the times that are not 0.
+func first(times ...time.Duration) (least time.Duration) {
+	for _, t := range times {
+		if t != 0 && (least == 0 || t < least) {
+			least = t
+		}
+	}
+	return least
+}
+
+// sinceIf is the time as the file counts it; 0 for never.
+func sinceIf(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return since(t)
+}
+
+// glance is what was last seen of a pool's windows.
+type glance struct {
+	of    *specRecord
+	is    bool
+	until time.Time
+}
+
+// open tells whether a disruption for drift may start now. It asks the windows
+// only when that may have changed.
+func (g *glance) open(spec *specRecord, now time.Time) bool {
+	if g.of != spec || !g.until.IsZero() && !now.Before(g.until) {
+		g.of = spec
+		g.is, g.until = spec.windows.At(now)
+	}
+	return g.is
 }
 
 // gone tells whether the pool was deleted and nothing is left of it.
@@ -112,10 +157,7 @@ func (c *planner) holdEnds() (next time.Duration) {
 func (c *planner) retarget() bool {
 	p := c.cache.p
 	old := c.cache.state
-	rec := old.record(c.cache.spec.target)
-	if !rec.Halted {
-		rec.Failures, rec.Failed = nil, 0
-	}
+	rec := old.record(c.cache.spec.target).Renewed()
 	next := old.with(rec)
 	next.target = rec.ID
 	return p.putState(old, next, func() string {
@@ -163,7 +205,7 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 
 func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
-	p.w.judge.made(p, a, *seen, c.cache.spec)
+	p.w.judge.made(p, a, *seen, c.waiting)
 	now := p.w.time()
 	s := &slot{Member: rollout.Member{
 		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now,

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -16,8 +17,12 @@ type pool struct {
 	spec   *specRecord
 	state  *stateRecord
 	slots  slots
+	claims claims
 	status status
-	claims []*claim // in the order in which they were made
+	// gone is what is left to be told of claims that are not there any more, by
+	// name; then what the owner of a claim does once it is bound, by UID.
+	gone map[string]claimPicture
+	then map[int64]func()
 
 	bodies  map[int]*body
 	refused map[int]time.Duration
@@ -40,7 +45,10 @@ type pool struct {
 var longAgo = epoch.Add(-24 * time.Hour)
 
 func newPool(w *world, s *poolSetup) *pool {
-	p := &pool{w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{}}
+	p := &pool{
+		w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{},
+		gone: map[string]claimPicture{}, then: map[int64]func(){},
+	}
 	p.spec = resolve(s.spec, s.target, w.nature.bootTimeout)
 	p.state = &stateRecord{target: s.target, current: s.current}
 	for i := range s.members {
@@ -60,7 +68,7 @@ func (p *pool) place(m *memberSetup) {
 	s := &slot{role: m.role, shard: m.shard}
 	s.Member = rollout.Member{
 		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
-		Phase: rollout.Available, Occupancy: m.occupancy, Cost: m.cost,
+		Phase: rollout.Available, Occupancy: m.occupancy, Cost: int32(m.cost),
 		BornAt: longAgo, PhaseSince: longAgo, ServedSince: longAgo,
 	}
 	if m.held {
@@ -68,14 +76,15 @@ func (p *pool) place(m *memberSetup) {
 	}
 	b := &body{
 		p: p, index: m.index, incarnation: 1, revision: m.revision, occupancy: m.occupancy,
-		breed: p.w.nature.revisions[m.revision], booted: true,
+		breed: p.w.nature.breed(m.revision), booted: true,
 	}
 	p.bodies[m.index] = b
 	p.w.bodies++
 	switch m.state {
 	case stateClaimed:
 		c := p.newClaim(m.claim)
-		c.bind(m.index)
+		c.phase, c.member = v1alpha1.ClaimBound, m.index
+		p.claims.put(c.uid, c)
 		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
 	case stateProvisioning:
 		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, epoch, epoch, time.Time{}
@@ -151,17 +160,18 @@ func (p *pool) tally() *poolPicture {
 	for _, s := range p.slots {
 		p.count(n, s)
 	}
+	target := p.target()
 	for _, b := range p.bodies {
 		switch b.revision {
 		case "":
 			n[tallyUnknown]++
-		case p.spec.target:
+		case target:
 			n[tallyUpdated]++
 		default:
 			n[tallyStale]++
 		}
 	}
-	v.target, v.current = string(p.spec.target), string(p.state.current)
+	v.target, v.current = string(target), string(p.state.current)
 	v.conditions, v.blockers = p.status.conditions, p.status.blockers
 	return v
 }

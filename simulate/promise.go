@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -87,7 +86,7 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
 		j.claims(p, old, next)
 	}
-	if old != nil && old.Phase == rollout.Draining && next.Phase == rollout.Terminating {
+	if old != nil && old.Phase == rollout.Draining && (next.Phase == rollout.Terminating || next.Phase == rollout.Updating) {
 		j.goes(p, next)
 	}
 }
@@ -95,8 +94,7 @@ func (j *judge) stored(p *pool, old, next *slot) {
 // goes checks a member whose end begins after it has drained: one that matches
 // again was to be taken back meanwhile.
 func (j *judge) goes(p *pool, s *slot) {
-	target := p.spec.target
-	wanted := s.Disruption.Cause == rollout.Drift && !s.Deleting && s.Runs == target && p.state.target == target
+	wanted := s.Disruption.Cause == rollout.Drift && !s.Deleting && s.Runs == p.target() && p.state.target == p.spec.target
 	if wanted && j.w.nature.lag == 0 && j.w.now > j.promises.disturbed && j.w.unreadable() == "" {
 		j.promise("%s goes although it is on the target", p.member(s.Index))
 	}
@@ -119,11 +117,9 @@ func (j *judge) claims(p *pool, old, next *slot) {
 
 // bound checks a claim that has just been told about its member.
 func (j *judge) bound(p *pool, c *claim) {
-	for _, o := range p.claims {
-		if o != c && o.phase == v1alpha1.ClaimBound && o.member == c.member && !o.released {
-			if s := p.slots.get(o.member); s != nil && s.claimUID == o.uid {
-				j.promise("claims %s and %s share %s", o.name, c.name, p.member(c.member))
-			}
+	for _, s := range p.slots {
+		if s.claimUID == c.uid && s.Index != c.member {
+			j.promise("%s says that it holds %s, and %s carries it", c.name, p.member(c.member), p.member(s.Index))
 		}
 	}
 }
@@ -135,6 +131,9 @@ func (j *judge) born(b *body) {
 	}
 	if j.w.bodies > j.w.nature.capacity {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
+	}
+	if n, most := len(b.p.bodies), b.p.spec.policy.MaxMembers; b.p.spec.policy.HasCeiling && n > most {
+		j.promise("body %s is born as number %d, and maxMembers is %d", b.name(), n, most)
 	}
 }
 
@@ -151,7 +150,13 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	j.readable(p, a)
 	j.grants(p, a, spec)
 	j.spares(p, a, old)
-	if a.Disruption.Cause != rollout.Drift || !old.inService() {
+	if a.Disruption.Cause != rollout.Drift {
+		return
+	}
+	if shut(p.spec, j.w) && shut(spec, j.w) && !old.ServedSince.IsZero() {
+		j.promise("%s is disrupted for drift outside the windows", p.member(old.Index))
+	}
+	if !old.inService() {
 		return
 	}
 	j.rolls(old)
@@ -162,12 +167,18 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	view := count(seen, old.Index, (*slot).inService)
 	if !truth.legal(&p.spec.policy) && !view.legal(&spec.policy) {
 		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
-			p.member(old.Index), truth.up, truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
+			p.member(old.Index), truth.up(&p.spec.policy), truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
 	}
-	if truth.slots < p.spec.policy.Desired && view.slots < spec.policy.Desired {
+	if truth.toMake(&p.spec.policy) && view.toMake(&spec.policy) {
 		j.promise("%s is taken although the size asks for %d and there are %d",
 			p.member(old.Index), p.spec.policy.Desired, truth.slots)
 	}
+}
+
+// shut tells whether no disruption for drift may start now.
+func shut(spec *specRecord, w *world) bool {
+	open, _ := spec.windows.At(w.time())
+	return !open
 }
 
 // readable checks that nothing is decided while the world cannot be told.
@@ -210,37 +221,56 @@ func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 	}
 }
 
-// made checks a slot that is about to be made.
-func (j *judge) made(p *pool, a *rollout.Action, seen slots, spec *specRecord) {
+// made checks a slot that is about to be made. Waiting are the claims that the
+// controller saw wait.
+func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
+	spec := p.planner.cache.spec
 	j.readable(p, a)
 	j.grants(p, a, spec)
-	most := func(policy *rollout.Policy) int {
-		if a.Surge {
-			return policy.Desired + policy.MaxSurge
-		}
-		return policy.Desired
+	truth := count(p.slots, a.Index, p.serves).counted(&p.spec.policy) + 1
+	view := count(seen, a.Index, (*slot).inService).counted(&spec.policy) + 1
+	most := enough(&p.spec.policy, a.Surge, p.waiting())
+	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
+		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)
 	}
-	truth := count(p.slots, a.Index, p.serves).slots + 1
-	view := count(seen, a.Index, (*slot).inService).slots + 1
-	if truth > most(&p.spec.policy) && view > most(&spec.policy) {
-		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most(&p.spec.policy))
+	if most := p.spec.policy.MaxMembers; p.spec.policy.HasCeiling && len(p.slots) >= most && len(seen) >= spec.policy.MaxMembers {
+		j.promise("%s is made as number %d, and maxMembers is %d", p.member(a.Index), len(p.slots)+1, most)
+	}
+	if a.Surge && shut(p.spec, j.w) && shut(spec, j.w) {
+		j.promise("%s is made for drift outside the windows", p.member(a.Index))
 	}
 }
 
-// sums are what the design's ledger counts: members in service, free ones, and
-// slots that are to stay.
-type sums struct{ up, free, slots int }
+// enough is how many slots that count there may be.
+func enough(p *rollout.Policy, surge bool, waiting int) int {
+	n := p.Desired
+	if p.Warm {
+		n += waiting
+	}
+	if surge {
+		n += p.MaxSurge
+	}
+	return n
+}
+
+// sums are what the design's ledger counts: members in service, free ones, all
+// slots, those that are to stay, and those of them that are claimed.
+type sums struct{ served, free, all, slots, claimed int }
 
 // count adds up the slots; the one that is taken is no longer in service.
 func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 	for _, s := range list {
+		n.all++
 		if leaves := s.Deleting || s.disrupted() && s.Disruption.Remove; !leaves {
 			n.slots++
+			if s.claimUID != 0 {
+				n.claimed++
+			}
 		}
 		if s.Index == taken || !serves(s) {
 			continue
 		}
-		n.up++
+		n.served++
 		if s.claimUID == 0 {
 			n.free++
 		}
@@ -248,7 +278,30 @@ func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 	return n
 }
 
-func (n sums) room(p *rollout.Policy) int { return n.up - (p.Desired - p.MaxUnavailable) }
+// up are the members in service that count: in a warm pool the free ones.
+func (n sums) up(p *rollout.Policy) int {
+	if p.Warm {
+		return n.free
+	}
+	return n.served
+}
+
+// counted are the slots that count towards the size.
+func (n sums) counted(p *rollout.Policy) int {
+	if p.Warm {
+		return n.slots - n.claimed
+	}
+	return n.slots
+}
+
+// toMake tells whether slots are still to be made before a rollout goes on. A
+// refill that may wait, or finds no room below the ceiling, is none.
+func (n sums) toMake(p *rollout.Policy) bool {
+	full := p.HasCeiling && n.all >= p.MaxMembers
+	return n.slots < p.Desired && !p.Warm && p.RefillBelow == 0 && !full
+}
+
+func (n sums) room(p *rollout.Policy) int { return n.up(p) - (p.Desired - p.MaxUnavailable) }
 
 func (n sums) floorRoom(p *rollout.Policy) int {
 	if !p.HasFloor {

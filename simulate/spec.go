@@ -1,15 +1,19 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/snapshot"
@@ -52,30 +56,31 @@ func merge(doc, patch map[string]any) map[string]any {
 // designed are fields that the format knows, by path. Those that the API does
 // not have yet make a scenario wait; all others are mistakes.
 var designed = map[string]bool{
-	"refillBelow": true, "maxMembers": true, "autoscale": true, "sources": true,
-	"occupancy": true, "drain": true, "hooks": true,
-	"update.onFailure": true, "update.windows": true, "update.onClaimed": true,
-	"update.roles": true, "update.handover": true, "claims.heartbeat": true,
+	"autoscale": true, "occupancy": true, "drain": true, "hooks": true, "update.roles": true, "update.handover": true,
 }
 
-// values are the words that a field may have; later those among them that the
-// API does not have yet.
+// values are the words that a field may have.
 var values = map[string][]string{
 	"sizing":           {"Total", "Warm"},
 	"update.type":      {"Manual", "RollingUpdate"},
 	"update.method":    {"Replace", "InPlace"},
 	"update.order":     {"LowestIndex", "OldestFirst"},
 	"update.unknown":   {"Adopt", "Replace"},
+	"update.onFailure": {"Halt", "Rollback"},
+	"update.onClaimed": {"Wait", "Notify"},
 	"claims.onRelease": {"Replace", "Reuse"},
 	"claims.prefer":    {"Updated"},
 }
 
-var later = map[string]string{"sizing": "Warm", "update.method": "InPlace"}
-
 // least and most bound numbers as the API does.
-var least = map[string]int64{"update.maxInFlight": 1, "update.failureLimit": 1}
+var least = map[string]int64{"refillBelow": 1, "update.maxInFlight": 1, "update.failureLimit": 1}
 
-var most = map[string]int64{"replicas": maxMembers, "revisionHistoryLimit": 1000}
+var most = map[string]int64{
+	"replicas": maxMembers, "refillBelow": maxMembers, "maxMembers": 2 * maxMembers, "revisionHistoryLimit": 1000,
+	"update.maxUnavailable": maxMembers, "update.maxSurge": maxMembers, "update.minAvailable": maxMembers,
+	"update.maxInFlight": maxMembers, "update.failureLimit": maxMembers, "update.partition": maxMembers,
+	"update.minReadySeconds": 31536000,
+}
 
 // spec reads a pool's spec, or a merge patch on one.
 func (p *parser) spec(n *yaml.Node) spec {
@@ -85,15 +90,71 @@ func (p *parser) spec(n *yaml.Node) spec {
 	if err != nil {
 		return out // said already, field by field
 	}
-	if _, err := snapshot.Policy(&decoded); err != nil {
-		at := n
-		if field, _, ok := strings.Cut(strings.TrimPrefix(err.Error(), "spec."), ":"); ok && lines[field] != nil {
-			at = lines[field]
-		}
-		p.fail(at, "%v", err)
+	if err := refused(&decoded); err != nil {
+		p.fail(nearest(lines, err, n), "%v", err)
 	}
 	return out
 }
+
+// nearest is where the field stands that the error begins with, or the one
+// that it belongs to.
+func nearest(lines map[string]*yaml.Node, err error, otherwise *yaml.Node) *yaml.Node {
+	field, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "spec."), ":")
+	for field != "" && lines[field] == nil {
+		field = field[:max(0, strings.LastIndexAny(field, ".["))]
+	}
+	return cmp.Or(lines[field], otherwise)
+}
+
+// refused is why the API would not take the spec; nil if it would. The error
+// begins with the field.
+func refused(s *v1alpha1.PoolSpec) error {
+	if _, err := snapshot.Policy(s); err != nil {
+		return err
+	}
+	if err := refusedUpdate(s.Update); err != nil {
+		return err
+	}
+	c := s.Claims
+	if c == nil {
+		c = &v1alpha1.Claims{}
+	}
+	switch {
+	case tooShort(c.DefaultTTL, 1):
+		return errors.New("spec.claims.defaultTTL: must be more than 0s")
+	case tooShort(c.MaxTTL, 1):
+		return errors.New("spec.claims.maxTTL: must be more than 0s")
+	case tooShort(c.Heartbeat, time.Second):
+		return errors.New("spec.claims.heartbeat: must be 1s or more")
+	}
+	return nil
+}
+
+func refusedUpdate(u *v1alpha1.Update) error {
+	if u == nil {
+		return nil
+	}
+	if tooShort(u.ProgressDeadline, 1) {
+		return errors.New("spec.update.progressDeadline: must be more than 0s")
+	}
+	if surge := u.MaxSurge; u.Method != nil && *u.Method == v1alpha1.MethodInPlace && surge != nil &&
+		surge.String() != "0" && surge.String() != "0%" {
+		return errors.New("spec.update.maxSurge: method InPlace keeps every body, and so allows no maxSurge: remove it, or set it to 0")
+	}
+	for i := range u.Windows {
+		v, at := &u.Windows[i], fmt.Sprintf("spec.update.windows[%d]", i)
+		if v.Schedule == "" {
+			return errors.New(at + ".schedule: must not be empty")
+		}
+		if v.Duration == nil || tooShort(v.Duration, 1) {
+			return errors.New(at + ".duration: must be more than 0s")
+		}
+	}
+	return nil
+}
+
+// tooShort tells whether a duration is given, and is less than the least.
+func tooShort(d *metav1.Duration, least time.Duration) bool { return d != nil && d.Duration < least }
 
 // object reads a struct of the API as JSON, and refuses what it does not have.
 func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[string]*yaml.Node) any {
@@ -101,14 +162,20 @@ func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[str
 		t = t.Elem()
 	}
 	lines[path] = n
-	if n.Tag == "!!null" {
+	switch {
+	case n.Tag == "!!null":
 		return nil
-	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		out := []any{}
+		for i, c := range p.list(n, path) {
+			out = append(out, p.object(c, t.Elem(), fmt.Sprintf("%s[%d]", path, i), lines))
+		}
+		return out
+	case t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return p.leaf(n, t, path)
 	}
 	out := map[string]any{}
-	for _, f := range p.mapping(n, cmpOr(path, "pool")) {
+	for _, f := range p.mapping(n, cmp.Or(path, "pool")) {
 		at := strings.TrimPrefix(path+"."+f.name, ".")
 		if at == "template" {
 			p.fail(f.key, "template must not be given: bodies are simulated, see world")
@@ -125,13 +192,6 @@ func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[str
 		}
 	}
 	return out
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // field finds the type of a struct's field by its JSON name.
@@ -165,9 +225,6 @@ func (p *parser) leaf(n *yaml.Node, t reflect.Type, path string) any {
 	case string:
 		if words := values[path]; words != nil && !slices.Contains(words, v) {
 			p.fail(n, "%s must be one of %s, not %q", path, strings.Join(words, ", "), v)
-		}
-		if later[path] == v {
-			p.need(path + ": " + v)
 		}
 	}
 	return v

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // actor is who writes.
@@ -23,9 +24,11 @@ const (
 // another one, so that a pointer is as good as a resource version.
 type slot struct {
 	rollout.Member
-	// claim and claimUID are who holds it; empty and 0 for nobody.
-	claim    string
-	claimUID int64
+	// claim and claimUID are who holds it, boundAt since when and expiresAt
+	// until when; empty and 0 for nobody, and for no end.
+	claim              string
+	claimUID           int64
+	boundAt, expiresAt time.Duration
 	// holdUntil is when its hold ends; 0 for none.
 	holdUntil   time.Duration
 	role, shard string
@@ -90,8 +93,13 @@ type specRecord struct {
 	deleting bool
 	policy   rollout.Policy
 	life     rollout.Lifecycle
+	windows  snapshot.Windows
 	claims   *v1alpha1.Claims
-	err      error
+	// heartbeat is how often a claim has to be renewed, 0 for never; notify has
+	// those asked to let go whose member is stale.
+	heartbeat time.Duration
+	notify    bool
+	err       error
 }
 
 // stateRecord is one version of what the pool controller remembers.
@@ -109,6 +117,18 @@ func (r *stateRecord) record(id rollout.Revision) rollout.Record {
 	}
 	return rollout.Record{ID: id}
 }
+
+// targetOf is the revision that members are brought to: the template's, or,
+// after that one was rolled back, the current one.
+func targetOf(spec *specRecord, state *stateRecord) rollout.Revision {
+	if state.target == spec.target && state.record(spec.target).RolledBack {
+		return state.current
+	}
+	return spec.target
+}
+
+// target is that in truth.
+func (p *pool) target() rollout.Revision { return targetOf(p.spec, p.state) }
 
 // with is the next version, with the record.
 func (r *stateRecord) with(rec rollout.Record) *stateRecord {

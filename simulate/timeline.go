@@ -135,8 +135,7 @@ func (p *parser) edit(l *line) edit {
 	case "release":
 		return releaseEdit{p.word(n, "release")}
 	case "renew":
-		p.need("renew")
-		return releaseEdit{p.word(n, "renew")}
+		return renewEdit{p.word(n, "renew")}
 	case "set":
 		patch := p.spec(n)
 		if n.Kind != yaml.MappingNode {
@@ -173,11 +172,18 @@ func (p *parser) claimEdit(l *line, n *yaml.Node) edit {
 	if t := l.take("ttl"); t != nil {
 		c.ttl = p.duration(t, "ttl")
 	}
-	if w := l.take("wait"); w != nil {
-		p.duration(w, "wait")
-		p.need("wait")
-	}
+	c.wait = p.wait(l)
 	return c
+}
+
+// wait reads how long a claim waits for a member; nil for ever.
+func (p *parser) wait(l *line) *time.Duration {
+	n := l.take("wait")
+	if n == nil {
+		return nil
+	}
+	d := p.duration(n, "wait")
+	return &d
 }
 
 func (p *parser) claimsEdit(l *line, n *yaml.Node) edit {
@@ -191,6 +197,7 @@ func (p *parser) claimsEdit(l *line, n *yaml.Node) edit {
 	if v := l.take("ttl"); v != nil {
 		c.ttl = p.duration(v, "ttl")
 	}
+	c.wait = p.wait(l)
 	return c
 }
 
@@ -221,9 +228,12 @@ func (p *parser) upgradeEdit(n *yaml.Node) edit {
 		"hashVersion": func(v *yaml.Node) { e.hashVersion = p.number(v, "upgrade.hashVersion", 1, 1000) },
 		"renderer": func(v *yaml.Node) {
 			p.oneOf(v, "upgrade.renderer", "changed")
-			p.need("upgrade.renderer")
+			e.renderer = true
 		},
 	})
+	if e == (upgradeEdit{}) {
+		p.fail(n, "upgrade needs hashVersion or renderer")
+	}
 	return e
 }
 

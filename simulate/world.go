@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/snapshot"
 )
@@ -26,9 +27,13 @@ type world struct {
 	bodies int
 	// down: the controllers are dead. Each time they start they begin another
 	// life.
+	// Started is when this one began.
 	down      bool
 	downUntil time.Duration
 	life      int
+	started   time.Duration
+	// renderers counts how often the renderer has changed.
+	renderers int
 	lost      [numLosses]time.Duration
 	// hints are notices on their way to a controller that are no writes.
 	hints  int
@@ -183,6 +188,7 @@ func (w *world) restart() {
 	w.down = false
 	w.life++
 	w.hints = 0
+	w.started = w.now
 	w.say("controllers", "start, and know what is stored")
 	w.judge.disturb()
 	for _, p := range w.pools {
@@ -219,13 +225,21 @@ func resolve(raw spec, target rollout.Revision, bootTimeout time.Duration) *spec
 	r := &specRecord{raw: raw, target: target}
 	decoded, err := raw.decode()
 	if err == nil {
+		err = refused(&decoded)
+	}
+	if err == nil {
 		r.policy, err = snapshot.Policy(&decoded)
 	}
 	if err != nil {
 		r.err = err
 		return r
 	}
+	r.windows = snapshot.UpdateWindows(&decoded)
+	r.notify = decoded.Update != nil && decoded.Update.OnClaimed != nil && *decoded.Update.OnClaimed == v1alpha1.ClaimedNotify
 	r.claims = decoded.Claims
+	if r.claims != nil && r.claims.Heartbeat != nil {
+		r.heartbeat = r.claims.Heartbeat.Duration
+	}
 	r.life = snapshot.Lifecycle(&decoded, r.policy)
 	r.life.BootTimeout = bootTimeout
 	return r

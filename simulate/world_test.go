@@ -86,10 +86,10 @@ func TestCache_Lag(t *testing.T) {
 		w.now = 10 * time.Second
 		var seen []int
 		c := &p.planner.cache
-		c.notify = func(int) { seen = append(seen, c.slots.get(0).Cost) }
+		c.notify = func(int) { seen = append(seen, int(c.slots.get(0).Cost)) }
 		for i := 1; i <= 3; i++ {
 			next := *p.slots.get(0)
-			next.Cost = i
+			next.Cost = int32(i)
 			p.put(byPlanner, p.slots.get(0), &next, nil)
 		}
 		if len(seen) < 3 && !c.blind() {
@@ -218,7 +218,7 @@ func TestJudge_Promises(t *testing.T) {
 }
 
 func TestPlay_Reports(t *testing.T) {
-	list := Play([]string{"../scenarios/claims-prefer-current.yaml", "nosuch.yaml", "../scenarios/window-closed.yaml"},
+	list := Play([]string{"../scenarios/claims-prefer-current.yaml", "nosuch.yaml", "../scenarios/stuck-holder-named.yaml"},
 		Options{Seeds: []int64{3, 1}})
 	var got []Verdict
 	for i := range list {
