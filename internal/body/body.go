@@ -46,6 +46,9 @@ type Slot struct {
 	Incarnation int64
 	// Revision is recorded with the body, and told by Observe.
 	Revision string
+	// Body is the UID of the body that the slot holds, as recorded; empty where
+	// there is none, or none is known of.
+	Body string
 	// Sources are the values of ${sources.NAME} for this revision: a map of texts
 	// by key for a ConfigMap or Secret, any value for a field of an object.
 	Sources map[string]any
@@ -88,10 +91,23 @@ type Observation struct {
 	// Message is one line about its state, in its own words where it has any:
 	// exit code, last line of output, event. At most 1,024 bytes.
 	Message string
+	// Occupancy is whether work runs on it, where the kind can tell by itself.
+	Occupancy Occupancy
 	// Recheck is how long this observation is good for. Zero: until the kind's
 	// own notification (a watch, a process's end) says otherwise.
 	Recheck time.Duration
 }
+
+// Occupancy is whether work runs on a body.
+type Occupancy string
+
+// The occupancies. Untold: this kind has no say in it.
+const (
+	Untold           Occupancy = ""
+	Idle             Occupancy = "Idle"
+	Busy             Occupancy = "Busy"
+	UnknownOccupancy Occupancy = "Unknown"
+)
 
 // Errors that Create wraps; test with errors.Is.
 var (

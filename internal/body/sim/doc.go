@@ -10,7 +10,6 @@
 // nothing has to run for it to become ready, crash or be gone. One timer, for
 // the next such moment of any body, tells those who want to know.
 //
-// Times in templates and those given to a World's methods are scripted times.
-// With Options.Speed they pass faster, so that a story of an hour can be played
-// against a real API server in a minute.
+// The time is that of Options.Clock, so that a story of an hour can be played
+// against a real API server in a few seconds.
 package sim

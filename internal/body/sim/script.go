@@ -6,14 +6,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 )
 
-// script is one body with all that is going to become of it. Times are real
-// ones, the speed taken into account; a zero time is never.
+// script is one body with all that is going to become of it. A zero time is
+// never.
 type script struct {
-	UID         string    `json:"uid"`
-	MemberUID   string    `json:"memberUID"`
-	Incarnation int64     `json:"incarnation"`
-	Revision    string    `json:"revision,omitempty"`
-	BornAt      time.Time `json:"bornAt,omitzero"`
+	UID         string `json:"uid"`
+	MemberUID   string `json:"memberUID"`
+	Incarnation int64  `json:"incarnation"`
+	Revision    string `json:"revision,omitempty"`
+	// Version is the template's.
+	Version string    `json:"version,omitempty"`
+	BornAt  time.Time `json:"bornAt,omitzero"`
 	// ReadyAt is when it has booted, EndsAt when it ends by itself.
 	ReadyAt time.Time `json:"readyAt,omitzero"`
 	EndsAt  time.Time `json:"endsAt,omitzero"`
@@ -23,6 +25,9 @@ type script struct {
 	DrainedAt time.Time `json:"drainedAt,omitzero"`
 	// GoneAt is when it is gone, once it was told to go.
 	GoneAt time.Time `json:"goneAt,omitzero"`
+
+	// Occupancy is whether work runs on it; empty: nobody has said.
+	Occupancy body.Occupancy `json:"occupancy,omitempty"`
 
 	// DrainTakes and StopTakes are how long these take once they begin.
 	DrainTakes time.Duration `json:"drainTakes,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 )
 
@@ -36,11 +37,11 @@ type Body struct {
 func (w *World) Bodies() []Body {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	now := w.clock.Now()
 	w.expire(now)
 	var all []Body
 	for _, k := range sortedKeys(w.bodies) {
-		all = append(all, Body{k.Namespace, k.Member, observe(k, w.bodies[k], now)})
+		all = append(all, Body{k.Namespace, k.Member, w.observe(k, w.bodies[k], now)})
 	}
 	return all
 }
@@ -57,7 +58,7 @@ func (w *World) SetCapacity(n int) {
 func (w *World) Refuse(namespace, member string, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.refused[key{namespace, member}] = time.Now().Add(w.real(d))
+	w.refused[key{namespace, member}] = w.clock.Now().Add(d)
 }
 
 // SetHealthy makes a body healthy, or not. One that is not is not ready. Where
@@ -80,11 +81,75 @@ func (w *World) SetHealthy(namespace, member string, healthy bool) error {
 	return err
 }
 
+// SetOccupancy says whether work runs on a body. Where there is no body,
+// nothing happens.
+func (w *World) SetOccupancy(namespace, member string, o body.Occupancy) error {
+	return w.edit(namespace, member, func(s *script) bool {
+		changed := s.Occupancy != o
+		s.Occupancy = o
+		return changed
+	})
+}
+
+// SetRevision has a body say that it runs something else; empty: it cannot
+// tell. Where there is no body, nothing happens.
+func (w *World) SetRevision(namespace, member, revision string) error {
+	return w.edit(namespace, member, func(s *script) bool {
+		changed := s.Revision != revision
+		s.Revision = revision
+		return changed
+	})
+}
+
+func (w *World) edit(namespace, member string, f func(*script) bool) error {
+	k := key{namespace, member}
+	changed, err := w.change(k, func(s *script, _ time.Time) bool { return f(s) })
+	if changed {
+		w.told(k)
+	}
+	return err
+}
+
+// Placed is a body that was there before the story began.
+type Placed struct {
+	// Version is that of its template.
+	Version string
+	// State is Booting, Ready, Down or Stopping. What is not over yet begins
+	// now.
+	State  body.State
+	BornAt time.Time
+	body.Occupancy
+}
+
+// Place puts a body into the slot, which is empty, and returns its UID. It is
+// no birth, and nobody is told.
+func (w *World) Place(slot body.Slot, p Placed) (uid string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	s := w.script(slot, &v1alpha1.Sim{Version: &p.Version}, now)
+	s.BornAt, s.Occupancy = p.BornAt, p.Occupancy
+	if p.State != body.Booting {
+		if !s.EndsAt.IsZero() {
+			s.EndsAt = now.Add(s.EndsAt.Sub(s.ReadyAt))
+		}
+		s.ReadyAt = p.BornAt
+	}
+	switch p.State {
+	case body.Down:
+		s.SickSince, s.EndsAt = now, time.Time{}
+	case body.Stopping:
+		s.GoneAt = now.Add(s.StopTakes)
+	default:
+	}
+	return s.UID, w.set(keyOf(slot), s, now)
+}
+
 // Remove takes a body away at once, as if somebody had deleted it.
 func (w *World) Remove(namespace, member string) error {
 	k := key{namespace, member}
 	w.mu.Lock()
-	err := w.set(k, nil, time.Now())
+	err := w.set(k, nil, w.clock.Now())
 	w.mu.Unlock()
 	w.told(k)
 	return err
@@ -98,6 +163,18 @@ func (w *World) FailReads(reason error) {
 	if reason != nil {
 		w.lost = fmt.Errorf("%w: %w", errLost, reason)
 	}
+	all := sortedKeys(w.bodies)
+	w.mu.Unlock()
+	for _, k := range all {
+		w.told(k)
+	}
+}
+
+// FailOccupancy has nobody know whether work runs on any body, until it is
+// called with false.
+func (w *World) FailOccupancy(unsure bool) {
+	w.mu.Lock()
+	w.unsure = unsure
 	all := sortedKeys(w.bodies)
 	w.mu.Unlock()
 	for _, k := range all {

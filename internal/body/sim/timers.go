@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/pawl-dev/pawl/internal/body"
 )
 
@@ -14,6 +16,10 @@ type timers struct {
 	queue queue
 	// due are slots whose timers have come and of which nobody was told.
 	due []key
+	// alarm rings at the first of them. Each time it is set anew it gets
+	// another number, so that one that is late does no harm.
+	alarm  clock.Timer
+	number int
 }
 
 type timer struct {
@@ -32,6 +38,14 @@ func (t *timers) add(k key, s *script, now time.Time) bool {
 	return t.queue[0].k == k && t.queue[0].at.Equal(at)
 }
 
+// disarm has the alarm not ring.
+func (t *timers) disarm() {
+	if t.alarm != nil {
+		t.alarm.Stop()
+	}
+	t.number++
+}
+
 // expire moves to due what has come by now, removes the bodies that have gone
 // and sets the timers for what comes after.
 func (w *World) expire(now time.Time) {
@@ -42,50 +56,48 @@ func (w *World) expire(now time.Time) {
 		switch {
 		case s == nil:
 		case s.at(now) == body.Absent:
-			delete(w.bodies, k)
+			w.bury(k, now)
 		default:
+			w.watched(k, s, now)
 			w.timers.add(k, s, now)
 		}
 	}
 }
 
-// tell tells of what changes by itself, until the world is closed.
-func (w *World) tell() {
-	for {
-		w.mu.Lock()
-		now := time.Now()
-		w.expire(now)
-		due, notify := w.timers.due, w.notify
-		w.timers.due = nil
-		var wait <-chan time.Time
-		var t *time.Timer
-		if len(w.timers.queue) > 0 {
-			t = time.NewTimer(w.timers.queue[0].at.Sub(now))
-			wait = t.C
-		}
-		w.mu.Unlock()
-		for _, k := range due {
-			if notify != nil {
-				notify(k.Namespace, k.Member)
-			}
-		}
-		select {
-		case <-w.done:
-			return
-		case <-w.wake:
-		case <-wait:
-		}
-		if t != nil {
-			t.Stop()
-		}
+// rearm sets the alarm to the next change of any body.
+func (w *World) rearm(now time.Time) {
+	w.timers.disarm()
+	if w.closed || len(w.timers.queue) == 0 && len(w.timers.due) == 0 {
+		return
 	}
+	wait := time.Duration(0)
+	if len(w.timers.due) == 0 {
+		wait = max(0, w.timers.queue[0].at.Sub(now))
+	}
+	number := w.timers.number
+	w.timers.alarm = w.clock.AfterFunc(wait, func() { w.ring(number) })
 }
 
-// rouse has tell look anew.
-func (w *World) rouse() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
+// ring tells of what has changed by itself.
+func (w *World) ring(number int) {
+	w.mu.Lock()
+	if w.closed || number != w.timers.number {
+		w.mu.Unlock()
+		return
+	}
+	w.telling.Add(1)
+	defer w.telling.Done()
+	now := w.clock.Now()
+	w.expire(now)
+	due, notify := w.timers.due, w.notify
+	w.timers.due = nil
+	w.rearm(now)
+	w.mu.Unlock()
+	if notify == nil {
+		return
+	}
+	for _, k := range due {
+		notify(k.Namespace, k.Member)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
@@ -20,17 +21,25 @@ type Options struct {
 	// is written before it counts, so that none is lost when the process is
 	// killed; a power cut may lose some. Nobody else may use the file.
 	File string
-	// Speed is how many scripted seconds pass in a real one, more than 0.
-	// Absent means 1.
-	Speed float64
+	// Clock is whose time passes for bodies. Nil: real time.
+	Clock clock.WithDelayedExecution
 	// Capacity is how many bodies fit, those that stop included. Absent means
 	// without limit.
 	Capacity int
+	// Nature, if not nil, says how bodies behave whose template this is: it
+	// takes the place of the template, is asked anew for each thing that a body
+	// does, and may answer something else each time.
+	Nature func(template *v1alpha1.Sim) *v1alpha1.Sim
+	// Watch, if not nil, is told of each change of a body, one after the other
+	// in their order and before anybody else is. It must not call the World.
+	Watch func(Body)
 }
 
 // World is where scripted bodies are. It implements body.Kind.
 type World struct {
-	speed float64
+	clock  clock.WithDelayedExecution
+	nature func(*v1alpha1.Sim) *v1alpha1.Sim
+	watch  func(Body)
 
 	mu       sync.Mutex
 	notify   body.Notify
@@ -40,11 +49,10 @@ type World struct {
 	capacity int
 	refused  map[key]time.Time // until when births are refused
 	lost     error             // why nothing can be read
+	unsure   bool              // nobody can tell whether work runs
 	stats    Stats
-
-	wake    chan struct{}
-	done    chan struct{}
-	stopped sync.WaitGroup
+	closed   bool
+	telling  sync.WaitGroup
 }
 
 // key names a slot.
@@ -53,40 +61,48 @@ type key struct{ Namespace, Member string }
 var (
 	_ body.Kind      = (*World)(nil)
 	_ body.Validator = (*World)(nil)
+	_ body.Updater   = (*World)(nil)
 )
 
 // New gives a World with the bodies of its file, if any. It is to be closed.
 // notify may be nil, and changed by Notify.
 func New(o Options, notify body.Notify) (*World, error) {
-	if o.Speed == 0 {
-		o.Speed = 1
-	}
-	if o.Speed < 0 || o.Capacity < 0 {
-		return nil, fmt.Errorf("simulated bodies: speed %v and capacity %d must not be negative", o.Speed, o.Capacity)
+	if o.Capacity < 0 {
+		return nil, fmt.Errorf("simulated bodies: capacity %d must not be negative", o.Capacity)
 	}
 	w := &World{
-		speed: o.Speed, capacity: o.Capacity, notify: notify,
+		clock: o.Clock, nature: o.Nature, watch: o.Watch, capacity: o.Capacity, notify: notify,
 		bodies: map[key]*script{}, refused: map[key]time.Time{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	if w.clock == nil {
+		w.clock = clock.RealClock{}
+	}
+	if w.nature == nil {
+		w.nature = func(s *v1alpha1.Sim) *v1alpha1.Sim { return s }
+	}
+	now := w.clock.Now()
 	if o.File != "" {
 		var err error
-		if w.journal, w.bodies, err = openJournal(o.File, time.Now()); err != nil {
+		if w.journal, w.bodies, err = openJournal(o.File, now); err != nil {
 			return nil, fmt.Errorf("simulated bodies: %w", err)
 		}
 	}
-	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for k, s := range w.bodies {
 		w.timers.add(k, s, now)
 	}
-	w.stopped.Go(w.tell)
+	w.rearm(now)
 	return w, nil
 }
 
 // Close ends the notifications and closes the file.
 func (w *World) Close() error {
-	close(w.done)
-	w.stopped.Wait()
+	w.mu.Lock()
+	w.closed = true
+	w.timers.disarm()
+	w.mu.Unlock()
+	w.telling.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.journal.close()
@@ -101,19 +117,19 @@ func (w *World) Notify(f body.Notify) {
 }
 
 // Create implements body.Kind.
-func (w *World) Create(_ context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
+func (w *World) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	now := w.clock.Now()
 	k := keyOf(slot)
-	if w.lost != nil {
-		return body.Observation{}, w.lost
+	if err := w.unreachable(ctx); err != nil {
+		return body.Observation{}, err
 	}
 	if s := w.find(k, now); s != nil {
 		if s.MemberUID != slot.UID || s.Incarnation != slot.Incarnation || s.Revision != slot.Revision {
 			return body.Observation{}, fmt.Errorf("%w: incarnation %d of revision %s, body %s, is still there", body.ErrOccupied, s.Incarnation, s.Revision, s.UID)
 		}
-		return observe(k, s, now), nil
+		return w.observe(k, s, now), nil
 	}
 	if err := w.admit(k, slot, template, now); err != nil {
 		return body.Observation{}, err
@@ -124,15 +140,37 @@ func (w *World) Create(_ context.Context, slot body.Slot, template *v1alpha1.Tem
 	}
 	w.stats.Creates++
 	w.stats.MostBodies = max(w.stats.MostBodies, w.count(now))
-	return observe(k, s, now), nil
+	return w.observe(k, s, now), nil
+}
+
+// unreachable says why nothing can be done now. Whoever asks and is dead
+// himself does nothing any more.
+func (w *World) unreachable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("simulated bodies: %w", err)
+	}
+	return w.lost
 }
 
 // admit says why there cannot be a body now.
 func (w *World) admit(k key, slot body.Slot, template *v1alpha1.Template, now time.Time) error {
+	if err := w.bears(k, slot, template, now); err != nil {
+		return err
+	}
+	if w.capacity > 0 {
+		if n := w.count(now); n >= w.capacity {
+			return fmt.Errorf("%w: there are %d bodies, and %d fit", body.ErrNoRoom, n, w.capacity)
+		}
+	}
+	return nil
+}
+
+// bears says why no body can become what the template says.
+func (w *World) bears(k key, slot body.Slot, template *v1alpha1.Template, now time.Time) error {
 	if err := w.Validate(slot, template); err != nil {
 		return err
 	}
-	if o := template.Sim.Outcome; o != nil && *o == createError {
+	if o := w.nature(template.Sim).Outcome; o != nil && *o == createError {
 		return fmt.Errorf("%w: template.sim.outcome is %s", body.ErrRefused, createError)
 	}
 	if until, ok := w.refused[k]; ok {
@@ -140,11 +178,6 @@ func (w *World) admit(k key, slot body.Slot, template *v1alpha1.Template, now ti
 			return fmt.Errorf("%w: births in this slot are refused for now", body.ErrRefused)
 		}
 		delete(w.refused, k)
-	}
-	if w.capacity > 0 {
-		if n := w.count(now); n >= w.capacity {
-			return fmt.Errorf("%w: there are %d bodies, and %d fit", body.ErrNoRoom, n, w.capacity)
-		}
 	}
 	return nil
 }
@@ -158,40 +191,53 @@ const (
 
 // script is what becomes of a body that is born now.
 func (w *World) script(slot body.Slot, sim *v1alpha1.Sim, now time.Time) *script {
-	s := &script{
-		UID: rand.Text(), MemberUID: slot.UID, Incarnation: slot.Incarnation, Revision: slot.Revision, BornAt: now,
-		ReadyAt: now.Add(w.scale(sim.Boot)), DrainTakes: w.scale(sim.Drain), StopTakes: w.scale(sim.Stop),
-	}
-	if sim.Outcome != nil {
-		switch *sim.Outcome {
-		case neverReady:
-			s.ReadyAt = time.Time{}
-		case crash:
-			s.EndsAt = s.ReadyAt.Add(w.scale(sim.After))
-		}
-	}
+	s := &script{UID: rand.Text(), MemberUID: slot.UID, BornAt: now}
+	w.boots(s, slot, sim, now)
 	return s
 }
 
-// Observe implements body.Kind. The template does not matter.
-func (w *World) Observe(_ context.Context, slot body.Slot, _ *v1alpha1.Template) (body.Observation, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lost != nil {
-		return body.Observation{}, w.lost
+// boots makes a body what the template says, from now on.
+func (w *World) boots(s *script, slot body.Slot, sim *v1alpha1.Sim, now time.Time) {
+	is := w.nature(sim)
+	s.Incarnation, s.Revision, s.Version = slot.Incarnation, slot.Revision, value(sim.Version)
+	s.ReadyAt, s.EndsAt, s.DrainedAt = now.Add(span(is.Boot)), time.Time{}, time.Time{}
+	s.DrainTakes, s.StopTakes = span(is.Drain), span(is.Stop)
+	switch value(is.Outcome) {
+	case neverReady:
+		s.ReadyAt = time.Time{}
+	case crash:
+		s.EndsAt = s.ReadyAt.Add(span(is.After))
 	}
-	now := time.Now()
-	k := keyOf(slot)
-	return observe(k, w.find(k, now), now), nil
 }
 
-func observe(k key, s *script, now time.Time) body.Observation {
+// renew asks again how long the end of a body takes.
+func (w *World) renew(s *script) {
+	is := w.nature(&v1alpha1.Sim{Version: &s.Version, Drain: &metav1.Duration{Duration: s.DrainTakes}, Stop: &metav1.Duration{Duration: s.StopTakes}})
+	s.DrainTakes, s.StopTakes = span(is.Drain), span(is.Stop)
+}
+
+// Observe implements body.Kind. The template does not matter.
+func (w *World) Observe(ctx context.Context, slot body.Slot, _ *v1alpha1.Template) (body.Observation, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.unreachable(ctx); err != nil {
+		return body.Observation{}, err
+	}
+	now := w.clock.Now()
+	k := keyOf(slot)
+	return w.observe(k, w.find(k, now), now), nil
+}
+
+func (w *World) observe(k key, s *script, now time.Time) body.Observation {
 	if s == nil {
 		return body.Observation{State: body.Absent}
 	}
 	o := body.Observation{
 		State: s.at(now), UID: s.UID, Incarnation: s.Incarnation, Revision: s.Revision, BornAt: s.BornAt,
 		Address: fmt.Sprintf("%s.%s.sim:%d", k.Member, k.Namespace, s.Incarnation),
+	}
+	if o.Occupancy = s.Occupancy; w.unsure {
+		o.Occupancy = body.UnknownOccupancy
 	}
 	switch o.State {
 	case body.Exited:
@@ -202,14 +248,42 @@ func observe(k key, s *script, now time.Time) body.Observation {
 	return o
 }
 
-// Drain implements body.Kind.
-func (w *World) Drain(_ context.Context, slot body.Slot, _ *v1alpha1.Template) (done bool, err error) {
+// Update implements body.Updater: the body boots again as what it is now.
+func (w *World) Update(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lost != nil {
-		return false, w.lost
+	if err := w.unreachable(ctx); err != nil {
+		return body.Observation{}, err
 	}
-	now := time.Now()
+	now := w.clock.Now()
+	k := keyOf(slot)
+	s := w.find(k, now)
+	switch {
+	case s == nil || s.MemberUID != slot.UID || !s.GoneAt.IsZero():
+		return body.Observation{}, fmt.Errorf("%w: there is no body to update", body.ErrOccupied)
+	case s.Incarnation == slot.Incarnation && s.Revision == slot.Revision:
+		return w.observe(k, s, now), nil
+	}
+	if err := w.bears(k, slot, template, now); err != nil {
+		return body.Observation{}, err
+	}
+	updated := *s
+	updated.SickSince = time.Time{}
+	w.boots(&updated, slot, template.Sim, now)
+	if err := w.set(k, &updated, now); err != nil {
+		return body.Observation{}, err
+	}
+	return w.observe(k, &updated, now), nil
+}
+
+// Drain implements body.Kind.
+func (w *World) Drain(ctx context.Context, slot body.Slot, _ *v1alpha1.Template) (done bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.unreachable(ctx); err != nil {
+		return false, err
+	}
+	now := w.clock.Now()
 	k := keyOf(slot)
 	s := w.find(k, now)
 	if s == nil || s.drained(now) {
@@ -217,7 +291,8 @@ func (w *World) Drain(_ context.Context, slot body.Slot, _ *v1alpha1.Template) (
 	}
 	if s.DrainedAt.IsZero() {
 		begun := *s
-		begun.DrainedAt = now.Add(s.DrainTakes)
+		w.renew(&begun)
+		begun.DrainedAt = now.Add(begun.DrainTakes)
 		if err := w.set(k, &begun, now); err != nil {
 			return false, err
 		}
@@ -227,7 +302,10 @@ func (w *World) Drain(_ context.Context, slot body.Slot, _ *v1alpha1.Template) (
 }
 
 // Undrain implements body.Kind.
-func (w *World) Undrain(_ context.Context, slot body.Slot, _ *v1alpha1.Template) error {
+func (w *World) Undrain(ctx context.Context, slot body.Slot, _ *v1alpha1.Template) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("simulated bodies: %w", err)
+	}
 	_, err := w.change(keyOf(slot), func(s *script, _ time.Time) bool {
 		changed := !s.DrainedAt.IsZero()
 		s.DrainedAt = time.Time{}
@@ -237,12 +315,16 @@ func (w *World) Undrain(_ context.Context, slot body.Slot, _ *v1alpha1.Template)
 }
 
 // Delete implements body.Kind.
-func (w *World) Delete(_ context.Context, slot body.Slot, uid string) error {
+func (w *World) Delete(ctx context.Context, slot body.Slot, uid string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("simulated bodies: %w", err)
+	}
 	k := keyOf(slot)
 	changed, err := w.change(k, func(s *script, now time.Time) bool {
 		if s.UID != uid || !s.GoneAt.IsZero() {
 			return false
 		}
+		w.renew(s)
 		s.GoneAt = now.Add(s.StopTakes)
 		return true
 	})
@@ -276,7 +358,7 @@ func (w *World) Validate(_ body.Slot, template *v1alpha1.Template) error {
 func (w *World) change(k key, f func(s *script, now time.Time) bool) (changed bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	now := w.clock.Now()
 	s := w.find(k, now)
 	if s == nil {
 		return false, nil
@@ -290,27 +372,48 @@ func (w *World) change(k key, f func(s *script, now time.Time) bool) (changed bo
 }
 
 // set makes s the body of the slot, nil meaning none, if that can be kept. It
-// tells nobody; that is up to the caller.
+// tells nobody but Watch; the rest is up to the caller.
 func (w *World) set(k key, s *script, now time.Time) error {
 	if err := w.journal.write(k, s, w.bodies, now); err != nil {
 		return err
 	}
 	if s == nil || s.at(now) == body.Absent {
-		delete(w.bodies, k)
+		w.bury(k, now)
 		return nil
 	}
 	w.bodies[k] = s
+	w.watched(k, s, now)
 	if w.timers.add(k, s, now) {
-		w.rouse()
+		w.rearm(now)
 	}
 	return nil
+}
+
+// bury removes the body of a slot, if there is one.
+func (w *World) bury(k key, now time.Time) {
+	if s := w.bodies[k]; s != nil {
+		delete(w.bodies, k)
+		w.watched(k, s, now)
+	}
+}
+
+// watched tells Watch how a body is, or that it is not there any more.
+func (w *World) watched(k key, s *script, now time.Time) {
+	if w.watch == nil {
+		return
+	}
+	o := w.observe(k, s, now)
+	if w.bodies[k] != s {
+		o.State = body.Absent
+	}
+	w.watch(Body{k.Namespace, k.Member, o})
 }
 
 // find gives the body of a slot, or nil.
 func (w *World) find(k key, now time.Time) *script {
 	s := w.bodies[k]
 	if s != nil && s.at(now) == body.Absent {
-		delete(w.bodies, k)
+		w.bury(k, now)
 		return nil
 	}
 	return s
@@ -323,16 +426,19 @@ func (w *World) count(now time.Time) int {
 	return len(w.bodies)
 }
 
-func (w *World) scale(d *metav1.Duration) time.Duration {
+// span is a time that a template gives, or none.
+func span(d *metav1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
-	return w.real(d.Duration)
+	return d.Duration
 }
 
-// real is how long a scripted time takes.
-func (w *World) real(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / w.speed)
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func keyOf(slot body.Slot) key { return key{slot.Namespace, slot.Member} }

@@ -363,29 +363,6 @@ func TestWorld_FailReads(t *testing.T) {
 	})
 }
 
-func TestWorld_Speed(t *testing.T) {
-	tell(t, Options{Speed: 60}, func(s *story) {
-		slot := slotNamed("a")
-		o := s.create(slot, v1alpha1.Sim{Boot: takes(time.Minute), Stop: takes(2 * time.Minute)})
-		s.Refuse("ns", "b", time.Minute)
-		s.pass(time.Second - 1)
-		s.want(slot, body.Booting, "before a scripted minute")
-		s.pass(1)
-		s.want(slot, body.Ready, "after a scripted minute")
-		s.create(slotNamed("b"), v1alpha1.Sim{})
-		s.delete(slot, o.UID)
-		s.pass(2*time.Second - 1)
-		s.want(slot, body.Stopping, "before two scripted minutes")
-		s.pass(1)
-		s.want(slot, body.Absent, "after two scripted minutes")
-	})
-	for _, o := range []Options{{Speed: -1}, {Capacity: -1}} {
-		if _, err := New(o, nil); err == nil {
-			t.Errorf("%+v gives no error", o)
-		}
-	}
-}
-
 // Controllers come and go; the world stays, and tells whoever is there.
 func TestWorld_Notify(t *testing.T) {
 	tell(t, Options{}, func(s *story) {
