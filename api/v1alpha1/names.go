@@ -10,6 +10,10 @@ const (
 	LabelIncarnation = "pawl.dev/incarnation"
 	// LabelRevision is on every body: the revision that it was made from.
 	LabelRevision = "pawl.dev/revision"
+	// LabelSource is on the ConfigMaps and Secrets that keep what the sources of
+	// a Pool said for a revision: the source's name. With an empty value and no
+	// LabelRevision it is on the Secret with the key of the Pool's digests.
+	LabelSource = "pawl.dev/source"
 
 	// AnnotationRecord on a ControllerRevision is what happened to its bodies:
 	// failures, halts, and when the whole pool stood on it. JSON.
@@ -40,8 +44,8 @@ const (
 	FinalizerBody = "pawl.dev/body"
 	// FinalizerMembers on a Pool: its Members have to go first.
 	FinalizerMembers = "pawl.dev/members"
-	// FinalizerRevision on a ControllerRevision: the Pool and its Members may
-	// still need it.
+	// FinalizerRevision on a ControllerRevision, and on what is kept of sources
+	// for it: the Pool and its Members may still need it.
 	FinalizerRevision = "pawl.dev/revision"
 	// FinalizerBinding on a Claim: the Member it binds has to be released first.
 	FinalizerBinding = "pawl.dev/binding"

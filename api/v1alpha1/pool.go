@@ -133,13 +133,15 @@ type Source struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9_]*)$`
+	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9_]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
-	// configMap is a ConfigMap: ${sources.NAME["KEY"]} is the text of a key.
+	// configMap is a ConfigMap: ${sources.NAME["KEY"]} is the text of a key, or
+	// bytes, which are written as base64, where that is no text (UTF-8).
 	// +optional
 	ConfigMap *KeysSource `json:"configMap,omitempty"`
-	// secret is a Secret: ${sources.NAME["KEY"]} is the text of a key. Its
-	// content stands in no revision, log, event or status: a keyed digest does.
+	// secret is a Secret: ${sources.NAME["KEY"]} is the text of a key, or bytes,
+	// as for a configMap. Its content stands in no revision, log, event or
+	// status: a keyed digest does.
 	// +optional
 	Secret *KeysSource `json:"secret,omitempty"`
 	// object is any object: ${sources.NAME} is the value of a field.
@@ -155,7 +157,7 @@ type KeysSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 	// keys are the keys that count. A key that is missing is content that
-	// cannot be read. Absent: all that there are.
+	// cannot be read. Absent: all that there are, at most 256.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -198,8 +200,8 @@ type ObjectSource struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ready) || has(self.objects)",message="ready needs objects; a process has its own readiness"
 type Template struct {
 	// objects are manifests of any kind, server-side applied. Strings may hold
-	// ${…}: CEL expressions over member (name, index, incarnation, namespace)
-	// and pool (name, namespace). A string that is one expression and nothing
+	// ${…}: CEL expressions over member (name, index, incarnation, namespace),
+	// pool (name, namespace) and sources (by name). A string that is one expression and nothing
 	// else takes the type of its value.
 	// +optional
 	// +listType=atomic
@@ -253,7 +255,7 @@ type Template struct {
 }
 
 // Process is a local process. Strings may hold ${…}: CEL expressions over
-// member, pool and ports (by name).
+// member, pool, sources and ports (both by name).
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.tcp) || (has(self.ports) && self.readiness.tcp.port in self.ports)",message="readiness.tcp.port must be one of ports",fieldPath=".readiness"
 // +kubebuilder:validation:XValidation:rule="!has(self.readiness) || !has(self.readiness.http) || (has(self.ports) && self.readiness.http.port in self.ports)",message="readiness.http.port must be one of ports",fieldPath=".readiness"
