@@ -6,28 +6,85 @@ import (
 	"time"
 )
 
-// judge watches a world: it sees to it that what the scenario expects holds,
-// and what Pawl promises anyhow; and it has entries happen that wait for an
-// expression.
+// judge watches a simulated world: it sees to it that what the scenario expects
+// holds, and what Pawl promises anyhow; and it has entries happen that wait for
+// an expression.
 //
 // It looks after every single write, and after every change of a body: what
 // lies between two writes at one instant is a state that others can read.
 // What users do at one instant is one edit, and only its end is looked at.
 type judge struct {
+	*court
+
 	w        *world
+	promises promises
+}
+
+func newJudge(w *world) *judge {
+	j := &judge{w: w}
+	j.court = newCourt(w.scn, w)
+	j.now = func() time.Duration { return w.now }
+	j.dump, j.said, j.happen = w.dump, w.sayFailure, j.enter
+	return j
+}
+
+// enter has an entry happen whose expression has become true. A crash happens
+// there and then, also between two writes of one pass; anything else next.
+func (j *judge) enter(e *entry) {
+	happen := func() {
+		j.begin()
+		e.edit.apply(j.w, j.w.find(e.pool))
+	}
+	if _, ok := e.edit.(crashEdit); ok {
+		happen()
+		return
+	}
+	j.w.first(j.w.now, func() { j.w.atomic(happen) })
+}
+
+// begin notes that an entry of the timeline happens.
+func (j *judge) begin() {
+	j.disturb()
+	j.court.begin()
+}
+
+// finish looks at what has to hold in the end.
+func (j *judge) finish() {
+	var end tallied
+	for _, p := range j.w.pools {
+		end.creates += p.creates
+		end.deletes += p.deletes
+		end.order = p.order
+	}
+	j.court.finish(end)
+}
+
+// court sees to it that what a scenario expects holds of whatever is pictured.
+type court struct {
+	scn *Scenario
+	see picture
+	now func() time.Duration
+	// slack is how much sooner or later than a file says something may be: 0
+	// where time is exact.
+	slack time.Duration
+	// dump is the state in words, said is told of each failure, and happen has
+	// an entry happen that has waited for its expression.
+	dump   func() string
+	said   func(*Failure)
+	happen func(*entry)
+
 	failures []Failure
 	// always and never are the expectations that have held so far.
 	always, never []*expression
-	within        []deadline
-	at            []timed
+	within, at    []deadline
 	waiting       []trigger
 	observing     bool
-	promises      promises
 	// stop ends the run: something is so wrong that it makes no sense to go on.
 	stop bool
 }
 
-// deadline is an expression that has to be true once before its time.
+// deadline is an expression that has to be true once before its time, or at
+// it.
 type deadline struct {
 	timed
 	met bool
@@ -41,42 +98,52 @@ type trigger struct {
 	on bool
 }
 
-func newJudge(w *world) *judge {
-	x := &w.scn.expect
-	j := &judge{w: w, always: slices.Clone(x.always), never: slices.Clone(x.never), at: slices.Clone(x.at)}
+// tallied is what a run has come to.
+type tallied struct {
+	creates, deletes int
+	order            []int
+}
+
+func newCourt(s *Scenario, see picture) *court {
+	x := &s.expect
+	c := &court{scn: s, see: see, always: slices.Clone(x.always), never: slices.Clone(x.never)}
 	for _, t := range x.within {
-		j.within = append(j.within, deadline{timed: t})
+		c.within = append(c.within, deadline{timed: t})
 	}
-	slices.SortStableFunc(j.at, func(a, b timed) int { return int(a.at - b.at) })
-	for i := range w.scn.timeline {
-		if e := &w.scn.timeline[i]; e.when != nil {
-			j.waiting = append(j.waiting, trigger{entry: e, left: e.repeat})
+	for _, t := range x.at {
+		c.at = append(c.at, deadline{timed: t})
+	}
+	slices.SortStableFunc(c.at, func(a, b deadline) int { return int(a.timed.at - b.timed.at) })
+	for i := range s.timeline {
+		if e := &s.timeline[i]; e.when != nil {
+			c.waiting = append(c.waiting, trigger{entry: e, left: e.repeat})
 		}
 	}
-	return j
+	return c
 }
 
 // moments are the times at which time alone may change what holds.
-func (j *judge) moments() []time.Duration {
+func (c *court) moments() []time.Duration {
 	var list []time.Duration
 	add := func(e *expression) {
 		for _, s := range e.moments {
 			list = append(list, time.Duration(s)*time.Second)
 		}
 	}
-	x := &j.w.scn.expect
+	x := &c.scn.expect
 	for _, l := range [][]*expression{x.always, x.never} {
 		for _, e := range l {
 			add(e)
 		}
 	}
-	for _, t := range append(slices.Clone(x.at), x.within...) {
-		list = append(list, t.at)
+	for _, t := range x.at {
+		list = append(list, max(0, t.at-c.slack), t.at+c.slack)
 	}
 	for _, t := range x.within {
+		list = append(list, t.at+c.slack)
 		add(t.e)
 	}
-	for _, t := range j.waiting {
+	for _, t := range c.waiting {
 		add(t.entry.when)
 	}
 	slices.Sort(list)
@@ -84,67 +151,104 @@ func (j *judge) moments() []time.Duration {
 }
 
 // observe looks at the world as it is now.
-func (j *judge) observe() {
-	if j.observing {
+func (c *court) observe() {
+	if c.observing {
 		return
 	}
-	j.observing = true
-	defer func() { j.observing = false }()
-	j.always = j.keep("always", j.always, true)
-	j.never = j.keep("never", j.never, false)
-	for i := range j.within {
-		if d := &j.within[i]; !d.met && j.w.now <= d.at {
-			d.met, _ = d.e.holds(j.w)
+	c.observing = true
+	defer func() { c.observing = false }()
+	c.always = c.keep("always", c.always, true)
+	c.never = c.keep("never", c.never, false)
+	now := c.now()
+	for i := range c.within {
+		if d := &c.within[i]; !d.met && now <= d.timed.at+c.slack {
+			d.met, _ = c.is(d.e, true)
 		}
 	}
-	for i := range j.waiting {
-		j.trip(&j.waiting[i])
+	if c.slack > 0 {
+		c.around(now)
+	}
+	for i := range c.waiting {
+		c.trip(&c.waiting[i])
 	}
 }
 
+// around looks at what has to be true at a time that is about now.
+func (c *court) around(now time.Duration) {
+	for i := range c.at {
+		d := &c.at[i]
+		if d.timed.at-c.slack > now {
+			return
+		}
+		if !d.met && now <= d.timed.at+c.slack {
+			d.met, _ = c.is(d.e, true)
+		}
+	}
+}
+
+// is tells whether the expression has the value, at one of the times that may
+// be meant by now.
+func (c *court) is(e *expression, want bool) (bool, error) {
+	v, err := e.holds(c.see)
+	if err != nil || v == want || c.slack == 0 {
+		return err == nil && v == want, err
+	}
+	now := c.now()
+	for _, s := range e.moments {
+		for _, s := range []int64{s - 1, s} {
+			if d := now - time.Duration(s)*time.Second; d < -c.slack || d > c.slack {
+				continue
+			}
+			if v, err := e.holds(atSecond{c.see, s}); err == nil && v == want {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// atSecond is a picture as if it were of another time.
+type atSecond struct {
+	picture
+
+	t int64
+}
+
+func (p atSecond) seconds() int64 { return p.t }
+
 // keep looks at expectations for all times, and drops those that are broken.
-func (j *judge) keep(kind string, list []*expression, want bool) []*expression {
+func (c *court) keep(kind string, list []*expression, want bool) []*expression {
 	for i := 0; i < len(list); {
-		is, err := list[i].holds(j.w)
-		if err == nil && is == want {
+		ok, err := c.is(list[i], want)
+		if ok {
 			i++
 			continue
 		}
-		j.broke(kind, list[i], err)
+		c.broke(kind, list[i], err)
 		list = slices.Delete(list, i, i+1)
 	}
 	return list
 }
 
-// trip has an entry happen if its expression has become true. A crash happens
-// there and then, also between two writes of one pass; anything else next.
-func (j *judge) trip(t *trigger) {
+// trip has an entry happen if its expression has become true.
+func (c *court) trip(t *trigger) {
 	if t.left == 0 {
 		return
 	}
 	was := t.on
-	t.on, _ = t.entry.when.holds(j.w)
+	t.on, _ = t.entry.when.holds(c.see)
 	if !t.on || was {
 		return
 	}
 	t.left--
-	happen := func() {
-		j.begin()
-		t.entry.edit.apply(j.w, j.w.find(t.entry.pool))
-	}
-	if _, ok := t.entry.edit.(crashEdit); ok {
-		happen()
-		return
-	}
-	j.w.first(j.w.now, func() { j.w.atomic(happen) })
+	c.happen(t.entry)
 }
 
 // begin notes that an entry of the timeline happens: what is expected within
 // some time has to come true after it.
-func (j *judge) begin() {
-	j.disturb()
-	for i := range j.within {
-		if d := &j.within[i]; j.w.now < d.at {
+func (c *court) begin() {
+	for i := range c.within {
+		if d := &c.within[i]; c.now() < d.timed.at {
 			d.met = false
 		}
 	}
@@ -152,52 +256,48 @@ func (j *judge) begin() {
 
 // pass is told that time goes on to the given instant: nothing more happens in
 // this one.
-func (j *judge) pass(to time.Duration) {
-	for len(j.at) > 0 && j.at[0].at < to {
-		t := j.at[0]
-		j.at = j.at[1:]
-		if ok, err := t.e.holds(j.w); err != nil || !ok {
-			j.broke("at "+t.at.String(), t.e, err)
+func (c *court) pass(to time.Duration) {
+	for len(c.at) > 0 && c.at[0].timed.at+c.slack < to {
+		d := c.at[0]
+		c.at = c.at[1:]
+		if d.met {
+			continue
+		}
+		if ok, err := c.is(d.e, true); err != nil || !ok {
+			c.broke("at "+d.timed.at.String(), d.e, err)
 		}
 	}
-	for i := 0; i < len(j.within); {
-		d := &j.within[i]
-		if d.at >= to {
+	for i := 0; i < len(c.within); {
+		d := &c.within[i]
+		if d.timed.at+c.slack >= to {
 			i++
 			continue
 		}
 		if !d.met {
-			_, err := d.e.holds(j.w)
-			j.broke("within "+d.at.String(), d.e, err)
+			_, err := d.e.holds(c.see)
+			c.broke("within "+d.timed.at.String(), d.e, err)
 		}
-		j.within = slices.Delete(j.within, i, i+1)
+		c.within = slices.Delete(c.within, i, i+1)
 	}
 }
 
 // finish looks at what has to hold in the end.
-func (j *judge) finish() {
-	j.pass(longest + 1)
-	x := &j.w.scn.expect
+func (c *court) finish(end tallied) {
+	c.pass(longest + c.slack + 1)
+	x := &c.scn.expect
 	for _, e := range x.finally {
-		if ok, err := e.holds(j.w); err != nil || !ok {
-			j.broke("finally", e, err)
+		if ok, err := c.is(e, true); err != nil || !ok {
+			c.broke("finally", e, err)
 		}
 	}
-	creates, deletes := 0, 0
-	var order []int
-	for _, p := range j.w.pools {
-		creates += p.creates
-		deletes += p.deletes
-		order = p.order
-	}
-	j.inSpan("creates", x.creates, creates)
-	j.inSpan("deletes", x.deletes, deletes)
-	if x.ordered && (len(order) < len(x.order) || !slices.Equal(order[:len(x.order)], x.order)) {
-		j.fail("order", fmt.Sprint(x.order), x.orderLine, fmt.Sprintf("it was %v", order))
+	c.inSpan("creates", x.creates, end.creates)
+	c.inSpan("deletes", x.deletes, end.deletes)
+	if x.ordered && (len(end.order) < len(x.order) || !slices.Equal(end.order[:len(x.order)], x.order)) {
+		c.fail("order", fmt.Sprint(x.order), x.orderLine, fmt.Sprintf("it was %v", end.order))
 	}
 }
 
-func (j *judge) inSpan(kind string, s *span, n int) {
+func (c *court) inSpan(kind string, s *span, n int) {
 	if s == nil || n >= s.min && n <= s.max {
 		return
 	}
@@ -205,35 +305,35 @@ func (j *judge) inSpan(kind string, s *span, n int) {
 	if s.min != s.max {
 		want = fmt.Sprintf("from %d to %d", s.min, s.max)
 	}
-	j.fail(kind, want, s.line, "there were "+itoa(n))
+	c.fail(kind, want, s.line, "there were "+itoa(n))
 }
 
-func (j *judge) broke(kind string, e *expression, err error) {
+func (c *court) broke(kind string, e *expression, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	j.fail(kind, e.text, e.line, text)
+	c.fail(kind, e.text, e.line, text)
 }
 
 // maxFailures is how many failures are worth reading.
 const maxFailures = 50
 
 // fail notes that something does not hold.
-func (j *judge) fail(kind, expression string, line int, text string) {
-	if len(j.failures) >= maxFailures {
-		j.stop = true
+func (c *court) fail(kind, expression string, line int, text string) {
+	if len(c.failures) >= maxFailures {
+		c.stop = true
 		return
 	}
-	f := Failure{At: Time(j.w.now), Kind: kind, Expression: expression, Line: line, Text: text, State: j.w.dump()}
-	j.failures = append(j.failures, f)
-	j.w.sayFailure(&f)
+	f := Failure{At: Time(c.now()), Kind: kind, Expression: expression, Line: line, Text: text, State: c.dump()}
+	c.failures = append(c.failures, f)
+	c.said(&f)
 }
 
 // broken notes that the run cannot go on.
-func (j *judge) broken(err error) {
-	if !j.stop {
-		j.fail("run", "", 0, err.Error())
+func (c *court) broken(err error) {
+	if !c.stop {
+		c.fail("run", "", 0, err.Error())
 	}
-	j.stop = true
+	c.stop = true
 }
