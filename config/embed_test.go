@@ -39,14 +39,16 @@ func TestPolicies(t *testing.T) {
 		reason              string
 		cluster, pawld, sim bool
 	}{
-		"pawl-member-guard":   {"members are guarded everywhere", true, true, true},
-		"pawl-claim-holder":   {"holders are stamped everywhere", true, true, true},
-		"pawl-account-right":  {"accounts lend no rights anywhere", true, true, true},
-		"pawl-revision-guard": {"revisions are Pawl's everywhere", true, true, true},
-		"pawl-manifests":      {"manifests are checked everywhere", true, true, true},
-		"pawl-kinds-off":      {"a cluster runs objects only", true, false, false},
-		"pawl-process-right":  {"pawld runs processes for who may", false, true, true},
-		"pawl-sim-off":        {"pawld simulates on request", false, true, false},
+		"pawl-member-guard":       {"members are guarded everywhere", true, true, true},
+		"pawl-claim-holder":       {"holders are stamped everywhere", true, true, true},
+		"pawl-account-right":      {"accounts lend no rights anywhere", true, true, true},
+		"pawl-revision-guard":     {"revisions are Pawl's everywhere", true, true, true},
+		"pawl-manifests":          {"manifests are checked everywhere", true, true, true},
+		"pawl-member-annotations": {"values are checked everywhere", true, true, true},
+		"pawl-pool-annotations":   {"values are checked everywhere", true, true, true},
+		"pawl-kinds-off":          {"a cluster runs objects only", true, false, false},
+		"pawl-process-right":      {"pawld runs processes for who may", false, true, true},
+		"pawl-sim-off":            {"pawld simulates on request", false, true, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
