@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/rollout"
@@ -156,84 +155,8 @@ func (p *pool) told(text string) string {
 	return p.name + ": " + text
 }
 
-// dump is the state in a few lines: the numbers of each pool, and its members,
-// those that are alike together.
-func (w *world) dump() string {
-	var b strings.Builder
-	for _, p := range w.pools {
-		v := p.tally()
-		fmt.Fprintf(&b, "%s: target %s, current %s", p.name, v.target, v.current)
-		for i, n := range v.tallies {
-			if n != 0 {
-				fmt.Fprintf(&b, ", %s %d", tallyNames[i], n)
-			}
-		}
-		b.WriteByte('\n')
-		for i, c := range v.conditions {
-			if c.Status != "" && (conditionNames[i] == "Updated" || conditionNames[i] == "Stalled") {
-				fmt.Fprintf(&b, "  %s %s %s: %s\n", conditionNames[i], c.Status, c.Reason, c.Message)
-			}
-		}
-		for _, t := range v.blockers {
-			fmt.Fprintf(&b, "  blocked: %s %d, such as %d\n", t.Reason, t.Count, t.Example)
-		}
-		p.dumpMembers(&b)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// maxDump is how many groups of members are worth reading.
-const maxDump = 40
-
-func (p *pool) dumpMembers(b *strings.Builder) {
-	list := p.picture()
-	groups := 0
-	for i := 0; i < len(list); groups++ {
-		j := i + 1
-		for j < len(list) && list[j].like(&list[i]) {
-			j++
-		}
-		if groups == maxDump {
-			fmt.Fprintf(b, "  and %d more\n", len(list)-i)
-			return
-		}
-		fmt.Fprintf(b, "  %s\n", list[i].words(list[j-1].index))
-		i = j
-	}
-}
-
-// like tells whether two members differ in nothing but their place.
-func (m memberPicture) like(o *memberPicture) bool {
-	m.index = o.index
-	m.incarnation = o.incarnation
-	return m == *o && m.claim == ""
-}
-
-// words is the member, or several that are alike, in one line.
-func (m *memberPicture) words(last int) string {
-	index := itoa(m.index)
-	if last != m.index {
-		index += "-" + itoa(last)
-	}
-	list := []string{index, m.phase}
-	switch {
-	case m.revision == "":
-		list = append(list, "wants "+m.wants)
-	case m.revision != m.wants:
-		list = append(list, m.revision+" wants "+m.wants)
-	default:
-		list = append(list, m.revision)
-	}
-	for _, more := range [][2]string{{"claim", m.claim}, {"role", m.role}, {"blocker", m.blocker}} {
-		if more[1] != "" {
-			list = append(list, more[0]+"="+more[1])
-		}
-	}
-	if m.occupancy != "Idle" {
-		list = append(list, m.occupancy)
-	}
-	return strings.Join(list, " ")
-}
+// dump is the state in a few lines.
+func (w *world) dump() string { return describe(w) }
 
 // Time is a time since the start. In JSON it is text such as "1m30s".
 type Time time.Duration

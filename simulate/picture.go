@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,6 +55,46 @@ var tallyNames = [numTallies]string{
 func tallyNamed(name string) (tally, bool) {
 	i := slices.Index(tallyNames[:], name)
 	return tally(i), i >= 0
+}
+
+// tallyMember adds a member, as it is stored, to the numbers; serves: it is in
+// service in truth.
+func tallyMember(n *[numTallies]int, m *rollout.Member, serves bool) {
+	if m.Claimed {
+		n[tallyClaimed]++
+	}
+	if serves {
+		n[tallyInService]++
+		if !m.Claimed {
+			n[tallyFree]++
+		}
+	}
+	if m.Rolling() {
+		n[tallyRolling]++
+	}
+	if m.Repairing() {
+		n[tallyRepairing]++
+	}
+	switch m.Phase {
+	case rollout.Pending, rollout.Provisioning, rollout.Preparing:
+		n[tallyProvisioning]++
+	case rollout.Failed:
+		n[tallyFailed]++
+	case rollout.Quarantined:
+		n[tallyQuarantined]++
+	}
+}
+
+// tallyBody adds what a body runs to the numbers.
+func tallyBody(n *[numTallies]int, runs, target string) {
+	switch runs {
+	case "":
+		n[tallyUnknown]++
+	case target:
+		n[tallyUpdated]++
+	default:
+		n[tallyStale]++
+	}
 }
 
 // poolPicture is one pool.
@@ -118,3 +159,82 @@ var blockerNames = strings.Fields(`ManualPolicy Paused Claimed Busy OccupancyUnk
 	OutsideWindow InFlightLimit UnavailableLimit FloorReached FloorUnreachable NoSurgeCapacity BudgetFull
 	WaitsForRole HandoverPending RoleUnknown PoolResizing Unreachable SourcesUnresolved
 	RevisionNotReproducible Halted FailedReplacement Backoff WritesUnseen Rolling Next`)
+
+// describe is a picture in a few lines: the numbers of each pool, and its
+// members, those that are alike together.
+func describe(p picture) string {
+	var b strings.Builder
+	for _, name := range p.poolNames() {
+		v := p.pool(name)
+		fmt.Fprintf(&b, "%s: target %s, current %s", name, v.target, v.current)
+		for i, n := range v.tallies {
+			if n != 0 {
+				fmt.Fprintf(&b, ", %s %d", tallyNames[i], n)
+			}
+		}
+		b.WriteByte('\n')
+		for i, c := range v.conditions {
+			if c.Status != "" && (conditionNames[i] == "Updated" || conditionNames[i] == "Stalled") {
+				fmt.Fprintf(&b, "  %s %s %s: %s\n", conditionNames[i], c.Status, c.Reason, c.Message)
+			}
+		}
+		for _, t := range v.blockers {
+			fmt.Fprintf(&b, "  blocked: %s %d, such as %d\n", t.Reason, t.Count, t.Example)
+		}
+		v.describeMembers(&b)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// maxDump is how many groups of members are worth reading.
+const maxDump = 40
+
+func (p *poolPicture) describeMembers(b *strings.Builder) {
+	list := p.members()
+	groups := 0
+	for i := 0; i < len(list); groups++ {
+		j := i + 1
+		for j < len(list) && list[j].like(&list[i]) {
+			j++
+		}
+		if groups == maxDump {
+			fmt.Fprintf(b, "  and %d more\n", len(list)-i)
+			return
+		}
+		fmt.Fprintf(b, "  %s\n", list[i].words(list[j-1].index))
+		i = j
+	}
+}
+
+// like tells whether two members differ in nothing but their place.
+func (m memberPicture) like(o *memberPicture) bool {
+	m.index = o.index
+	m.incarnation = o.incarnation
+	return m == *o && m.claim == ""
+}
+
+// words is the member, or several that are alike, in one line.
+func (m *memberPicture) words(last int) string {
+	index := itoa(m.index)
+	if last != m.index {
+		index += "-" + itoa(last)
+	}
+	list := []string{index, m.phase}
+	switch {
+	case m.revision == "":
+		list = append(list, "wants "+m.wants)
+	case m.revision != m.wants:
+		list = append(list, m.revision+" wants "+m.wants)
+	default:
+		list = append(list, m.revision)
+	}
+	for _, more := range [][2]string{{"claim", m.claim}, {"role", m.role}, {"blocker", m.blocker}} {
+		if more[1] != "" {
+			list = append(list, more[0]+"="+more[1])
+		}
+	}
+	if m.occupancy != "Idle" {
+		list = append(list, m.occupancy)
+	}
+	return strings.Join(list, " ")
+}

@@ -162,45 +162,14 @@ func (p *pool) tally() *poolPicture {
 	}
 	target := p.target()
 	for _, b := range p.bodies {
-		switch b.revision {
-		case "":
-			n[tallyUnknown]++
-		case target:
-			n[tallyUpdated]++
-		default:
-			n[tallyStale]++
-		}
+		tallyBody(n, string(b.revision), string(target))
 	}
 	v.target, v.current = string(target), string(p.state.current)
 	v.conditions, v.blockers = p.status.conditions, p.status.blockers
 	return v
 }
 
-func (p *pool) count(n *[numTallies]int, s *slot) {
-	if s.claimUID != 0 {
-		n[tallyClaimed]++
-	}
-	if p.serves(s) {
-		n[tallyInService]++
-		if s.claimUID == 0 {
-			n[tallyFree]++
-		}
-	}
-	if s.Rolling() {
-		n[tallyRolling]++
-	}
-	if s.Repairing() {
-		n[tallyRepairing]++
-	}
-	switch s.Phase {
-	case rollout.Pending, rollout.Provisioning, rollout.Preparing:
-		n[tallyProvisioning]++
-	case rollout.Failed:
-		n[tallyFailed]++
-	case rollout.Quarantined:
-		n[tallyQuarantined]++
-	}
-}
+func (p *pool) count(n *[numTallies]int, s *slot) { tallyMember(n, &s.Member, p.serves(s)) }
 
 // serves tells whether the member is in service in truth: what is recorded
 // says so, and its body is ready.
