@@ -92,10 +92,13 @@ func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 	return out
 }
 
+// ReasonOnTarget is why a member's condition Updated is True.
+const ReasonOnTarget = "OnTarget"
+
 // OnTarget is the condition Updated of a member that is on the target.
 func OnTarget(m *rollout.Member) metav1.Condition {
 	return metav1.Condition{
-		Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionTrue, Reason: "OnTarget",
+		Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionTrue, Reason: ReasonOnTarget,
 		Message: fmt.Sprintf("member %d is on revision %s, the target", m.Index, m.Runs),
 	}
 }

@@ -23,7 +23,7 @@ import (
 func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		err := r.do(ctx, w, a)
+		err := r.do(ctx, w, p, a)
 		w.fail(err)
 		if err != nil && (lost(err) || ofRevision(a.Kind) || !w.answering()) {
 			return
@@ -43,10 +43,10 @@ func ofRevision(k rollout.Kind) bool {
 	return false
 }
 
-func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error {
+func (r *Reconciler) do(ctx context.Context, w *world, p *rollout.Plan, a *rollout.Action) error {
 	switch {
 	case ofRevision(a.Kind):
-		return r.record(ctx, w, a)
+		return r.record(ctx, w, p, a)
 	case a.Kind == rollout.CreateSlot:
 		return r.create(ctx, w, a)
 	}
@@ -55,21 +55,20 @@ func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error 
 		return fmt.Errorf("member %d of Pool %s: planned for, and not there: %w", a.Index, w.pool.Name, errRace)
 	}
 	m := w.members[i].DeepCopy()
+	snapshot.Regrant(m, string(a.Revision))
 	switch a.Kind {
 	case rollout.Undo:
 		m.Spec.Disruption = nil
-		m.Spec.Revision = string(a.Revision)
-	case rollout.Grant:
-		m.Spec.Revision = string(a.Revision)
 	case rollout.Disrupt:
 		m.Spec.Disruption = snapshot.Disruption(a.Disruption)
-		m.Spec.Revision = string(a.Revision)
 		if a.DropClaim {
 			m.Spec.Claim = nil
 		}
 	}
 	if err := r.Client.Update(ctx, m); err != nil {
-		return errorf(err, "%s Member %s", strings.ToLower(a.Kind.String()), m.Name)
+		err = errorf(err, "%s Member %s", strings.ToLower(a.Kind.String()), m.Name)
+		r.refusals.note(w, w.members[i], err)
+		return err
 	}
 	w.written[m.Name] = true
 	r.wrote(w, m)
@@ -78,7 +77,7 @@ func (r *Reconciler) do(ctx context.Context, w *world, a *rollout.Action) error 
 }
 
 // record stores what happened to a revision.
-func (r *Reconciler) record(ctx context.Context, w *world, a *rollout.Action) error {
+func (r *Reconciler) record(ctx context.Context, w *world, p *rollout.Plan, a *rollout.Action) error {
 	rev := w.revision(a.Revision)
 	if rev == nil {
 		return fmt.Errorf("revision %s of Pool %s: planned for, and not there: %w", a.Revision, w.pool.Name, errRace)
@@ -92,8 +91,7 @@ func (r *Reconciler) record(ctx context.Context, w *world, a *rollout.Action) er
 	}
 	switch a.Kind {
 	case rollout.Halt:
-		r.Events.Eventf(w.pool, nil, corev1.EventTypeWarning, "UpdateHalted", "Halt",
-			"revision %s: %d bodies failed", a.Revision, a.Record.Failed)
+		r.Events.Eventf(w.pool, nil, corev1.EventTypeWarning, "UpdateHalted", "Halt", "%s", p.Stalled.Message)
 	case rollout.Stand:
 		w.stood = a.Revision
 		r.Events.Eventf(w.pool, nil, corev1.EventTypeNormal, "Updated", "Stand", "every member is on revision %s", a.Revision)

@@ -62,9 +62,10 @@ type Reconciler struct {
 	// present one.
 	HashVersion int
 
-	writes fresh.Writes
-	finder history.Finder
-	mu     sync.Mutex
+	writes   fresh.Writes
+	finder   history.Finder
+	refusals refusals
+	mu       sync.Mutex
 	// passed and reported are when a pool's last pass began, and when its
 	// status was last written, retries counts the passes that failed in a row.
 	// They pace, and decide nothing.
@@ -195,6 +196,7 @@ func remaining(since time.Time, interval time.Duration, now time.Time) time.Dura
 func (r *Reconciler) forget(pool types.NamespacedName) {
 	r.writes.ForgetAll(pool)
 	r.finder.Forget(pool.Namespace, pool.Name, nil, nil)
+	r.refusals.forget(pool)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.passed, pool)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -108,7 +109,7 @@ func (w *world) answering() bool {
 // failures says what failed, and whether trying again is no help.
 func (w *world) failures() (message string, stuck bool) {
 	var all []string
-	for _, err := range w.failed {
+	for _, err := range slices.Concat(w.failed, w.stuck) {
 		if lost(err) && !w.again {
 			continue
 		}

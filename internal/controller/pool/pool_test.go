@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -456,3 +457,5 @@ func TestRemaining(t *testing.T) {
 		}
 	}
 }
+
+func intOrString(n int) *intstr.IntOrString { return new(intstr.FromInt32(int32(n))) }

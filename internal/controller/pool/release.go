@@ -82,6 +82,9 @@ func (r *Reconciler) prune(ctx context.Context, w *world) error {
 	for _, list := range [][]*v1alpha1.Member{w.members, w.extra} {
 		for _, m := range list {
 			keep[m.Spec.Revision], keep[m.Status.Revision] = true, true
+			for _, id := range snapshot.Granted(m) {
+				keep[id] = true
+			}
 		}
 	}
 	for _, rev := range history.Prune(w.revisions, keep, limit) {

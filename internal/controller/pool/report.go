@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/snapshot"
 )
@@ -137,21 +139,24 @@ func (w *world) conditions(list *[]metav1.Condition, p *rollout.Plan) {
 // membersAtOnce bounds how many members' conditions one pass writes.
 const membersAtOnce = 200
 
-// reportMembers writes each member's Updated condition, where its reason has
-// changed. It is no part of the plan: a conflict leaves it to the next pass, and
-// one that fails keeps nobody else from being told.
+// reportMembers writes each member's Updated condition, where its reason or the
+// target has changed. It is no part of the plan: a conflict leaves it to the
+// next pass, and one that fails keeps nobody else from being told.
 func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Plan) {
 	if len(w.failed) > 0 && !w.answering() {
 		return
 	}
 	written := 0
+	say := differences{w: w}
 	for i, m := range w.members {
-		want := w.memberCondition(p, &w.snapshot.Members[i])
+		is := &w.snapshot.Members[i]
+		want := w.memberCondition(p, is)
 		have := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated)
-		if have != nil && have.Status == want.Status && have.Reason == want.Reason || have == nil && want.Status == "" {
+		if have == nil && want.Status == "" || transient(have, want) || w.written[m.Name] || w.says(have, &want) {
 			continue
 		}
-		if transient(have, want) || w.written[m.Name] {
+		w.explain(&want, p, is, &say)
+		if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
 			continue
 		}
 		if written++; written > membersAtOnce {
@@ -174,22 +179,69 @@ func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Pla
 	}
 }
 
-// memberCondition says how the member stands to the target; empty for a slot
-// without a body, of which nothing can be said.
+// memberCondition says how the member stands to the target, without a message;
+// empty for a slot without a body, of which nothing can be said.
 func (w *world) memberCondition(p *rollout.Plan, m *rollout.Member) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionUpdated}
 	switch reason := p.Verdict(m); {
 	case !m.Body:
-		return c
 	case reason != "":
 		c.Status, c.Reason = metav1.ConditionFalse, string(reason)
 	case m.Runs == w.snapshot.Target.ID:
-		return snapshot.OnTarget(m)
+		c.Status, c.Reason = metav1.ConditionTrue, snapshot.ReasonOnTarget
 	default:
 		c.Status, c.Reason = metav1.ConditionUnknown, "RevisionUnknown"
 	}
-	c.Message = p.Explain(m)
 	return c
+}
+
+// says tells whether a member's condition has the reason, and speaks of the
+// present target.
+func (w *world) says(have, want *metav1.Condition) bool {
+	return have != nil && have.Status == want.Status && have.Reason == want.Reason &&
+		(have.Status != metav1.ConditionFalse || strings.Contains(have.Message, string(w.snapshot.Target.ID)))
+}
+
+// explain says in a member's condition why it is not updated, and in what it
+// differs from the target.
+func (w *world) explain(c *metav1.Condition, p *rollout.Plan, m *rollout.Member, say *differences) {
+	switch c.Status {
+	case metav1.ConditionTrue:
+		*c = snapshot.OnTarget(m)
+	case metav1.ConditionUnknown:
+		c.Message = p.Explain(m)
+	case metav1.ConditionFalse:
+		c.Message = p.Explain(m)
+		if d := say.of(m.Runs); d != "" {
+			c.Message += "; it differs in " + d
+		}
+	}
+}
+
+// differences remember in a pass what the revisions differ in from the target.
+type differences struct {
+	w     *world
+	known map[rollout.Revision]string
+}
+
+// manyDifferences is how many places a member's message names.
+const manyDifferences = 3
+
+// of is what the revision differs in; empty where that cannot be told.
+func (d *differences) of(id rollout.Revision) string {
+	if text, ok := d.known[id]; ok || id == "" {
+		return text
+	}
+	if d.known == nil {
+		d.known = map[rollout.Revision]string{}
+	}
+	d.known[id] = ""
+	if is, target := d.w.revision(id), d.w.revision(d.w.snapshot.Target.ID); is != nil && target != nil {
+		if places, err := history.Differences(is, target, d.w.pool.Spec.Template.LiveFields); err == nil {
+			d.known[id] = history.Few(places, manyDifferences)
+		}
+	}
+	return d.known[id]
 }
 
 // transient tells whether a change of blocker is not worth a write: the member

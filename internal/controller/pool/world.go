@@ -46,9 +46,11 @@ type world struct {
 	// wake is when time alone changes what was read: a hold ends.
 	wake time.Time
 
-	// failed is what went wrong, in order. Again: it has for a while.
+	// failed is what went wrong, in order. Again: it has for a while. Stuck is
+	// what was refused before, and is not tried in this pass.
 	failed []error
 	again  bool
+	stuck  []error
 	// written are the Members that were written, stood the revision on which
 	// the pool has come to stand.
 	written map[string]bool
@@ -86,6 +88,7 @@ func (r *Reconciler) read(ctx context.Context, w *world) error {
 		return err
 	}
 	w.snapshot = *s
+	r.refusals.recall(w)
 	return nil
 }
 
