@@ -126,8 +126,8 @@ func (w *window) next(at time.Time) time.Time {
 		_, changed := change.Zone()
 		jump := wall(change, changed)
 		switch {
-		case changed > offset && shows.Before(jump) && w.schedule.Hour&star == 0:
-			return change.UTC()
+		case shows.Before(jump) && w.schedule.Hour&star == 0:
+			return change.UTC() // the clocks skip it
 		case shows.Before(jump), jump.Before(since):
 			shows = w.after(jump.Add(-1)) // the instant of the change has the new offset
 		}

@@ -47,6 +47,8 @@ func TestWindows_At(t *testing.T) {
 		"skipped, open":       {"for its whole duration", []v1alpha1.Window{night}, "2026-03-29T01:00:00Z", true, "2026-03-29T02:00:00Z"},
 		"skipped, every hour": {"the next hour's comes anyway", []v1alpha1.Window{win("30 * * * *", berlin, time.Minute)}, "2026-03-29T00:45:00Z", false, "2026-03-29T01:30:00Z"},
 		"skipped midnight":    {"Cairo goes from 0 to 1", []v1alpha1.Window{win("@daily", "Africa/Cairo", time.Hour)}, "2026-04-23T20:00:00Z", false, "2026-04-23T22:00:00Z"},
+		"later that night":    {"the clocks go from 2 to 3, which is nothing to it", []v1alpha1.Window{win("0 5 * * *", berlin, time.Hour)}, "2026-03-29T00:59:59Z", false, "2026-03-29T03:00:00Z"},
+		"on the change":       {"2 o'clock comes twice, and the second is the change", []v1alpha1.Window{win("0 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:15:00Z", false, "2026-10-25T01:00:00Z"},
 		"not skipped":         {"3 is the first hour after the change", []v1alpha1.Window{win("0 3 * * *", berlin, time.Hour)}, "2026-03-28T12:00:00Z", false, "2026-03-29T01:00:00Z"},
 		"repeated":            {"02:30 for the first time", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:00:00Z", false, "2026-10-25T00:30:00Z"},
 		"repeated again":      {"and for the second", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:45:00Z", false, "2026-10-25T01:30:00Z"},
