@@ -40,6 +40,11 @@ const (
 	// until the target changes, and holds nobody up.
 	AnnotationSkip = "pawl.dev/skip"
 
+	// AnnotationGranted on a Member is the incarnation that comes next and the
+	// revisions that were granted for it and taken away again: of them, too,
+	// something may have been made. Of an earlier incarnation it is spent.
+	AnnotationGranted = "pawl.dev/granted"
+
 	// FinalizerBody on a Member: its body has to go first.
 	FinalizerBody = "pawl.dev/body"
 	// FinalizerMembers on a Pool: its Members have to go first.

@@ -46,9 +46,9 @@ type Slot struct {
 	Incarnation int64
 	// Revision is recorded with the body, and told by Observe.
 	Revision string
-	// Body is the UID of the body that the slot holds, as recorded; empty where
-	// there is none, or none is known of.
-	Body string
+	// Known are UIDs under which the slot's body has been known. What they name
+	// and the template does not is part of it.
+	Known []string
 	// Sources are the values of ${sources.NAME} for this revision: a map of texts
 	// by key for a ConfigMap or Secret, any value for a field of an object.
 	Sources map[string]any

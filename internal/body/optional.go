@@ -18,18 +18,27 @@ type Validator interface {
 // where they are.
 type Updater interface {
 	// Update makes the body that is there slot.Incarnation of slot.Revision, as
-	// the template says, keeping its identity and data, and says what it is
-	// then. A body that is that already is left alone. Its errors are those of
-	// Create; ErrOccupied where there is no body of this slot to update.
+	// the template says, keeping its data, and says how far that is. A body that
+	// is that already is left alone. Where something has to end first, it is
+	// begun: as long as what is observed has not slot.Incarnation, it goes on,
+	// and the kind notifies when it is to be called again, also by another
+	// process, and also for another revision meanwhile.
+	//
+	// An error that wraps ErrRefused says that the body cannot become that, as a
+	// rule before it was touched; ErrOccupied that there is no body of this slot
+	// to update; anything else that it is to be tried again.
 	Update(ctx context.Context, slot Slot, template *v1alpha1.Template) (Observation, error)
 }
 
 // Liver is implemented by kinds whose bodies take live fields.
 type Liver interface {
-	// ApplyLive brings the template's live fields to the body that is there and
-	// changes nothing else. It is idempotent, costs nothing where all is as it
-	// should be, and does nothing without a body. An error that wraps ErrRefused
-	// names the field and why the body cannot take it.
+	// CheckLive says, touching nothing, which of the template's live fields can
+	// never be one. Its error wraps ErrRefused and names the paths.
+	CheckLive(template *v1alpha1.Template) error
+	// ApplyLive brings what the template says at its live fields to the body of
+	// slot.Incarnation and changes nothing else. It is idempotent, costs nothing
+	// where all is as it should be, and does nothing without that body. An error
+	// that wraps ErrRefused says why the body cannot take it.
 	ApplyLive(ctx context.Context, slot Slot, template *v1alpha1.Template) error
 }
 

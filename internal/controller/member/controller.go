@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -21,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
+	"github.com/pawl-dev/pawl/internal/controller/pace"
 )
 
 // resync is how often a member is looked at although nothing was heard of it.
@@ -40,12 +42,14 @@ type Reconciler struct {
 	Reader client.Reader
 	// Kinds make bodies.
 	Kinds Kinds
-	// Now is the clock.
-	Now func() time.Time
+	// Now is the clock, and NewQueue makes a queue that goes by it.
+	Now      func() time.Time
+	NewQueue pace.NewQueue
 	// Changed tells of members whose body may have changed.
 	Changed <-chan event.GenericEvent
 
 	writes fresh.Writes
+	live   lives
 }
 
 // Kinds are the kinds of bodies that there are; nil where one is not.
@@ -83,33 +87,61 @@ func (k Kinds) Of(t *v1alpha1.Template) (body.Kind, error) {
 	return nil, errOff
 }
 
+// CheckLive says which live fields of the template can never be one.
+func (k Kinds) CheckLive(t *v1alpha1.Template) error {
+	if len(t.LiveFields) == 0 {
+		return nil
+	}
+	kind, err := k.Of(t)
+	if err != nil {
+		return err
+	}
+	l, ok := kind.(body.Liver)
+	if !ok {
+		return fmt.Errorf("%w: template.liveFields: a body of kind %s takes none", body.ErrRefused, kindOf(t))
+	}
+	return l.CheckLive(t)
+}
+
 // SetupWithManager has the controller woken by members, by the end of the
 // bodies' own changes, and by edits of pools that concern living bodies.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("member").
 		For(&v1alpha1.Member{}).
-		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.membersOf)).
+		Watches(&v1alpha1.Pool{}, handler.Funcs{
+			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueue(ctx, q, e.Object, false) },
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.enqueue(ctx, q, e.ObjectNew, edited(e)) },
+			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueue(ctx, q, e.Object, false) },
+		}).
 		WatchesRawSource(source.Channel(r.Changed, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, NewQueue: r.NewQueue}).
 		Complete(r)
 }
 
-// membersOf are the pool's members whose step depends on its spec.
-func (r *Reconciler) membersOf(ctx context.Context, o client.Object) []reconcile.Request {
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// edited tells whether an edit of a pool may concern bodies in service, too:
+// its live fields, or that it has none any more.
+func edited(e event.UpdateEvent) bool {
+	was, ok1 := e.ObjectOld.(*v1alpha1.Pool)
+	is, ok2 := e.ObjectNew.(*v1alpha1.Pool)
+	return ok1 && ok2 && was.Generation != is.Generation && len(was.Spec.Template.LiveFields)+len(is.Spec.Template.LiveFields) > 0
+}
+
+// enqueue wakes the pool's members whose step depends on its spec, or all.
+func (r *Reconciler) enqueue(ctx context.Context, q queue, pool client.Object, all bool) {
 	var list v1alpha1.MemberList
-	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{v1alpha1.FieldPool: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
+	if err := r.Client.List(ctx, &list, client.InNamespace(pool.GetNamespace()), client.MatchingFields{v1alpha1.FieldPool: pool.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return
 	}
-	var requests []reconcile.Request
 	for i := range list.Items {
-		switch m := &list.Items[i]; m.Status.Phase {
-		case v1alpha1.PhaseAvailable, v1alpha1.PhaseClaimed:
-		default:
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+		m := &list.Items[i]
+		serves := m.Status.Phase == v1alpha1.PhaseAvailable || m.Status.Phase == v1alpha1.PhaseClaimed
+		if all || !serves {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 		}
 	}
-	return requests
 }
 
 // Reconcile moves one member as far as it can go now.
@@ -118,6 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &m); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.writes.Forget(req.NamespacedName, req.Name)
+			r.live.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("get Member: %w", err)
