@@ -40,7 +40,12 @@ func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify
 		kinds.Process = k
 	}
 	kinds.NoSim = !o.Sim
-	if o.Sim || o.SimFile != "" {
+	switch w := o.Setting.World; {
+	case w != nil:
+		w.Notify(notify)
+		closers = append(closers, func() error { w.Notify(nil); return nil })
+		kinds.Sim = w
+	case o.Sim || o.SimFile != "":
 		w, err := sim.New(sim.Options{File: o.SimFile}, notify)
 		if err != nil {
 			return kinds, closeAll, err

@@ -46,6 +46,8 @@ type Options struct {
 	// that this runs in.
 	LeaderElection          bool
 	LeaderElectionNamespace string
+	// Setting is where and when the controllers run.
+	Setting Setting
 }
 
 // gracePeriod is how long the controllers may take to finish what they do.
@@ -71,7 +73,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	}
 	kinds, closeKinds, err := newKinds(c, mgr, o, bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, bodies)
+		err = addControllers(mgr, kinds, bodies, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
@@ -94,6 +96,10 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 	}
 	c = rest.CopyConfig(c)
 	c.QPS = -1 // the API server's own priorities and fairness decide
+	reads := cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*ours)},
+	}}
+	o.Setting.narrow(&reads)
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        klog.FromContext(ctx),
@@ -105,9 +111,7 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(gracePeriod),
 		Controller:                    config.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*ours)},
-		}},
+		Cache:                         reads,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up controllers: %w", err)
@@ -141,19 +145,20 @@ func index(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox) error {
+func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox, o Options) error {
+	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
 		(&pool.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
 			Check:    func(p *v1alpha1.Pool) error { return render.Check(&p.Spec) },
 			Validate: func(p *v1alpha1.Pool) error { return validate(kinds, p) },
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: time.Now, Changed: bodies.events,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: bodies.events,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: time.Now,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
 		}).SetupWithManager(mgr),
 	)
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/pace"
 )
 
 // Indexes of Members by their claim.
@@ -52,8 +53,9 @@ type Reconciler struct {
 	Client client.Client
 	Reader client.Reader
 	Events events.EventRecorder
-	// Now is the clock.
-	Now func() time.Time
+	// Now is the clock, and NewQueue makes a queue that goes by it.
+	Now      func() time.Time
+	NewQueue pace.NewQueue
 }
 
 // SetupWithManager has the controller woken by claims, by members that come
@@ -69,6 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
+			NewQueue:                r.NewQueue,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
+	"github.com/pawl-dev/pawl/internal/controller/pace"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/rollout"
 )
@@ -51,8 +52,9 @@ type Reconciler struct {
 	Client client.Client
 	Reader client.Reader
 	Events events.EventRecorder
-	// Now is the clock.
-	Now func() time.Time
+	// Now is the clock, and NewQueue makes a queue that goes by it.
+	Now      func() time.Time
+	NewQueue pace.NewQueue
 	// Check says what is wrong with a pool's template, naming the fields, and
 	// Validate whether a body can never be made of it as things are. The one is
 	// asked in every pass, the other only of a template that is new: what has
@@ -86,7 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(poolOfMember)).
 		Watches(&v1alpha1.Claim{}, handler.EnqueueRequestsFromMapFunc(poolOfClaim)).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(poolOfRevision)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4, NewQueue: r.NewQueue}).
 		Complete(r)
 }
 
