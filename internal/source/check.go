@@ -1,0 +1,30 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/fieldpath"
+)
+
+// Check says what is wrong with a pool's sources as they are written, naming
+// the fields. It asks nobody.
+func Check(spec *v1alpha1.PoolSpec) error {
+	var errs []error
+	for i := range spec.Sources {
+		o := spec.Sources[i].Object
+		if o == nil {
+			continue
+		}
+		if _, err := schema.ParseGroupVersion(o.APIVersion); err != nil {
+			errs = append(errs, fmt.Errorf("sources[%d].object.apiVersion: %w", i, err))
+		}
+		if _, err := fieldpath.Parse(o.FieldPath); err != nil {
+			errs = append(errs, fmt.Errorf("sources[%d].object.fieldPath: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
