@@ -360,6 +360,8 @@ type Snapshot struct {
 	Surge int
 	// Members in ascending order of Index, each index once.
 	Members []Member
+	// Rest are more members, which are only counted.
+	Rest Rest
 	// Unreadable is why the world cannot be told: Unreachable,
 	// SourcesUnresolved, or empty.
 	Unreadable Reason
