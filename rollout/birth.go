@@ -40,9 +40,7 @@ func (q *pass) choose(m *Member) *Record {
 		return c
 	case others < q.s.Policy.Partition:
 		return c
-	case q.halted:
-		return c
-	case q.failing && !q.onProbation(m):
+	case !q.mayTry(m):
 		return c
 	}
 	return t

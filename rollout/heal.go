@@ -63,7 +63,7 @@ func (q *pass) healFailed(i int) {
 
 // repair takes one place among the members that are being repaired.
 func (q *pass) repair() bool {
-	if q.l.repairing >= q.s.Policy.MaxInFlight {
+	if q.repairRoom() <= 0 {
 		return false
 	}
 	q.l.repairing++
@@ -73,7 +73,7 @@ func (q *pass) repair() bool {
 // rollDown replaces stale members that have served and are down: they cost
 // nothing, but few at a time, since many may come back by themselves.
 func (q *pass) rollDown() {
-	n := q.s.Policy.MaxInFlight - q.l.repairing
+	n := q.repairRoom()
 	if q.gate != "" || q.s.WindowShut || n <= 0 {
 		return
 	}
@@ -85,7 +85,8 @@ func (q *pass) rollDown() {
 }
 
 func (q *pass) isStaleDown(m *Member) bool {
-	return m.Phase == Unready && m.Body && !m.live() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
+	down := m.Phase == Unready || m.Phase == Available && m.Cordoned
+	return down && m.Body && !m.live() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
 		!m.Claimed && !m.Held && !m.busy() && !q.acted(m)
 }
 
@@ -118,7 +119,7 @@ func (q *pass) mayRecycle(m *Member) bool {
 
 // recycleLimit is what keeps a member in service from being recycled.
 func (q *pass) recycleLimit() Reason {
-	if q.resizing {
+	if !q.settled() {
 		return PoolResizing
 	}
 	return q.limit()

@@ -29,8 +29,10 @@ type checker struct {
 	errs    []error
 
 	up, free, rolling, stay int
-	taken, down, probation  int
-	made                    int
+	taken, rolled           int
+	down, probation         int
+	made, filled, surge     int
+	work                    int
 	target                  Record
 }
 
@@ -49,6 +51,9 @@ func (c *checker) count(m *Member) {
 	}
 	if m.Rolling() {
 		c.rolling++
+	}
+	if m.Free() && m.Occupancy == Idle && !m.Held && c.stale(m) {
+		c.work++
 	}
 	if !m.leaving() && m.Phase != Quarantined && !onTop {
 		c.stay++
@@ -73,8 +78,10 @@ func (c *checker) check(a *Action) {
 		if c.made++; c.s.Policy.HasCeiling && len(c.s.Members)+c.made > c.s.Policy.MaxMembers {
 			c.failf("slot %d is made above maxMembers", a.Index)
 		}
-		if a.Surge && c.s.Policy.InPlace {
-			c.failf("slot %d is surge although members are updated in place", a.Index)
+		if a.Surge {
+			c.surge++
+		} else {
+			c.filled++
 		}
 		c.birth(a)
 		c.stay++
@@ -166,6 +173,9 @@ func (c *checker) take(m *Member) {
 	c.up--
 	c.free--
 	c.rolling++
+	if c.stale(m) {
+		c.work--
+	}
 	if c.s.WindowShut {
 		c.failf("member %d is taken outside the windows", m.Index)
 	}
@@ -189,6 +199,7 @@ func (c *checker) drift(a *Action, m *Member) {
 		return
 	}
 	c.take(m)
+	c.rolled++
 	if m.Skipped {
 		c.failf("member %d was skipped, and is taken for drift", a.Index)
 	}
@@ -230,14 +241,50 @@ func (c *checker) total() {
 		if c.rolling > p.MaxInFlight {
 			c.failf("rule 4: %d members are taken, which leaves %d rolling", c.taken, c.rolling)
 		}
-		if c.s.Budgeted && c.taken > c.s.BudgetRoom {
-			c.failf("rule 4: %d members are taken with room for %d in the budgets", c.taken, c.s.BudgetRoom)
+		if c.s.Budgeted && c.rolled > c.s.BudgetRoom {
+			c.failf("rule 4: %d members are taken with room for %d in the budgets", c.rolled, c.s.BudgetRoom)
 		}
 		if c.stay < p.Desired && !p.Warm && !p.HasCeiling && p.RefillBelow == 0 {
 			c.failf("rule 6: members are taken while %d slots stay of %d", c.stay, p.Desired)
 		}
 	}
+	c.size()
 	if c.down > p.MaxInFlight {
 		c.failf("rule 3: %d members that served and are down are condemned at once", c.down)
+	}
+}
+
+// size checks how many slots a plan leaves.
+func (c *checker) size() {
+	p := &c.s.Policy
+	d := p.Desired
+	if p.Warm {
+		d += c.s.Waiting
+	}
+	if c.filled > 0 && c.stay-c.surge > d {
+		c.failf("rule 11: %d slots are made to fill the size, which leaves %d of %d", c.filled, c.stay-c.surge, d)
+	}
+	if c.surge == 0 {
+		return
+	}
+	switch n := c.stay - d; {
+	case p.InPlace:
+		c.failf("rule 7: %d surge slots are made although members are updated in place", c.surge)
+	case n > p.MaxSurge:
+		c.failf("rule 7: %d surge slots are made, which leaves %d of %d", c.surge, n, p.MaxSurge)
+	case n > c.work || c.s.WindowShut:
+		c.failf("rule 7: %d surge slots are made, which leaves %d, for %d members that could be rolled", c.surge, n, c.work)
+	}
+}
+
+// stale tells whether the member's body is on another revision than the target.
+func (c *checker) stale(m *Member) bool {
+	switch {
+	case !m.Body || m.Runs == c.s.Target.ID:
+		return false
+	case m.Runs != "" || c.s.Policy.ReplaceUnknown:
+		return true
+	default:
+		return m.Wants != "" && m.Wants != c.s.Target.ID
 	}
 }

@@ -63,6 +63,7 @@ func (q *pass) read() {
 		}
 	}
 	c.Members, c.Free, c.Rolling = len(q.s.Members), q.l.free, q.l.rolling
+	q.enterRest()
 }
 
 // extent is where some of the members stand: all between from and to.
@@ -110,7 +111,7 @@ func (q *pass) enterSimple(m *Member) {
 	}
 	c.Stale++
 	l.off++
-	if !m.Claimed && !m.Held && !m.Skipped && m.Occupancy == Idle { // as takeable says
+	if m.nobodys() && !m.Skipped { // as takeable says
 		l.work++
 	}
 }
@@ -267,11 +268,6 @@ func (q *pass) off(m *Member) bool {
 	return m.Runs != q.s.Target.ID
 }
 
-// room is how many more members in service the budget allows to take.
-func (q *pass) room() int {
-	return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable)
-}
-
 // floorRoom is how many more free members may be taken down to the floor.
 func (q *pass) floorRoom() int {
 	if !q.s.Policy.HasFloor {
@@ -282,9 +278,6 @@ func (q *pass) floorRoom() int {
 
 // excess is how many slots there are above the desired number.
 func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
-
-// missing is how many slots are to be made now.
-func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
 // desired is how many slots there should be: what the size says, and in a warm
 // pool one more for each claim that waits.

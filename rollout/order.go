@@ -4,14 +4,7 @@ import "container/heap"
 
 // before is the order in which members are taken: cost, order, index.
 func (q *pass) before(a, b *Member) bool {
-	switch {
-	case a.Cost != b.Cost:
-		return a.Cost < b.Cost
-	case q.s.Policy.Order == OldestFirst && !a.BornAt.Equal(b.BornAt):
-		return a.BornAt.Before(b.BornAt)
-	default:
-		return a.Index < b.Index
-	}
+	return q.s.Policy.Before(a, b)
 }
 
 // first returns the positions of the first n members that qualify, in the
@@ -20,16 +13,7 @@ func (q *pass) first(n int, qualifies func(*Member) bool) []int {
 	if q.l.ordered || q.s.Policy.Order != LowestIndex {
 		return q.least(n, qualifies, q.before)
 	}
-	var list []int
-	for i := range q.s.Members {
-		if len(list) >= n {
-			break
-		}
-		if qualifies(&q.s.Members[i]) {
-			list = append(list, i)
-		}
-	}
-	return list
+	return q.lowest(n, qualifies)
 }
 
 // least returns the positions of the n least members that qualify, ascending.

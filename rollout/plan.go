@@ -134,9 +134,6 @@ type pass struct {
 	unproven time.Time
 }
 
-// readable tells whether anything may be decided at all.
-func (q *pass) readable() bool { return q.s.Unreadable == "" && !q.s.WritesUnseen }
-
 // closed is what keeps the whole rollout from going on; empty for nothing.
 func (q *pass) closed() Reason {
 	p := &q.s.Policy

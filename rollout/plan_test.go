@@ -250,7 +250,7 @@ func TestNew(t *testing.T) {
 		},
 		"somebody deletes a slot": {
 			reason: "it is made anew once it is gone, in its own place; meanwhile it is down",
-			s:      pool(3, member(1, func(m *Member) { m.Deleting = true })), blockers: "PoolResizing 3",
+			s:      pool(3, member(1, func(m *Member) { m.Deleting = true })), blockers: "PoolResizing 2, Rolling 1",
 		},
 		"surge": {
 			reason: "rule 7: no more slots than there is work",

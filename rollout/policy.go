@@ -12,14 +12,6 @@ type Share struct {
 // zero tells whether it was written down as 0 or 0 %.
 func (s Share) zero() bool { return s.Written && s.N == 0 }
 
-// Down is the share of n, rounded down.
-func (s Share) Down(n int) int {
-	if !s.Percent {
-		return s.N
-	}
-	return s.N * n / 100
-}
-
 // Up is the share of n, rounded up.
 func (s Share) Up(n int) int {
 	if !s.Percent {

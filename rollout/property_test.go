@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,8 +32,13 @@ func snapshots(t *rapid.T) *Snapshot {
 		s.Unreadable = SourcesUnresolved
 	}
 	index := 0
+	ordered := rapid.Bool().Draw(t, "ordered")
 	for range n {
-		s.Members = append(s.Members, anyMember(t, index))
+		m := anyMember(t, index)
+		if !ordered {
+			m.Cost = 0
+		}
+		s.Members = append(s.Members, m)
 		index += rapid.IntRange(1, 2).Draw(t, "step")
 	}
 	for _, m := range s.Members {
@@ -176,6 +182,89 @@ func TestNew_verdicts(t *testing.T) {
 		}
 		if total != p.Counts.Stale {
 			t.Fatalf("%d members are stale, %d have a blocker: %s", p.Counts.Stale, total, dump(p.Blockers))
+		}
+	})
+}
+
+// TestNew_skips: rule 8. Where members in service may be taken, none is left of
+// which nothing can be said but that it is next.
+func TestNew_skips(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		for i := range s.Members {
+			if m := &s.Members[i]; p.Verdict(m) == Next {
+				t.Fatalf("member %d could be taken, and is not\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
+			}
+		}
+	})
+}
+
+// TestNew_takesBack: rule 9. What only drains for a revision that it is on goes
+// back into service.
+func TestNew_takesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		if s.Unreadable != "" || s.WritesUnseen {
+			return
+		}
+		for i := range s.Members {
+			m := &s.Members[i]
+			back := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind == Undo && a.Index == m.Index })
+			if m.drains() && m.served() && m.Disruption.Cause == Drift && m.Runs == s.Target.ID && !back {
+				t.Fatalf("member %d drains, is on the target, and goes\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
+			}
+		}
+	})
+}
+
+// TestNew_removesDown: rule 10. No member in service is removed for the size
+// while one that is down could be.
+func TestNew_removesDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		s.Target.Failures = nil // somebody on probation stays
+		p := New(s, epoch.Add(2*time.Minute))
+		acts := map[int]*Action{}
+		serving := -1
+		for i := range p.Actions {
+			if a := &p.Actions[i]; a.Kind >= Undo {
+				acts[a.Index] = a
+			}
+		}
+		for i := range s.Members {
+			m := &s.Members[i]
+			if a := acts[m.Index]; a != nil && a.Why == WhyExcess && m.InService() {
+				serving = m.Index
+			}
+		}
+		for i := range s.Members {
+			m := &s.Members[i]
+			free := !m.InService() && !m.leaving() && m.nobodys() && !m.Stuck && m.Phase != Quarantined
+			if serving >= 0 && free && acts[m.Index] == nil && p.pass.target.Failures == nil {
+				t.Fatalf("member %d is in service and removed, %d is down and stays\nsnapshot: %s\nactions: %s", serving, m.Index, dump(s), dump(p.Actions))
+			}
+		}
+	})
+}
+
+// TestBudget_rounds: rule 12. A percentage of maxUnavailable never gives more
+// than it says, and one of maxSurge never less.
+func TestBudget_rounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 1000).Draw(t, "members")
+		u := Share{N: rapid.IntRange(0, 100).Draw(t, "maxUnavailable"), Percent: true, Written: true}
+		v := Share{N: rapid.IntRange(0, 100).Draw(t, "maxSurge"), Percent: true, Written: true}
+		gotU, gotV, _ := Budget(u, v, n)
+		if gotV*100 < v.N*n || (gotV-1)*100 >= v.N*n && gotV > 0 {
+			t.Errorf("maxSurge %d%% of %d is %d", v.N, n, gotV)
+		}
+		if gotU == 1 && gotV == 0 {
+			return // so that something can move
+		}
+		if gotU*100 > u.N*n || (gotU+1)*100 <= u.N*n {
+			t.Errorf("maxUnavailable %d%% of %d is %d", u.N, n, gotU)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (q *pass) verdict(i int, m *Member, v *verdicts) int {
 		return 0
 	}
 	switch {
-	case m.live() && !m.Claimed:
+	case (m.live() || m.Deleting) && !m.Claimed:
 		return v.rolling
 	case v.gate != 0:
 		return v.gate

@@ -46,7 +46,7 @@ func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.full() }
 // full tells whether there may be no slot more.
 func (q *pass) full() bool {
 	p := &q.s.Policy
-	return p.HasCeiling && len(q.s.Members)+q.made >= p.MaxMembers
+	return p.HasCeiling && len(q.s.Members)+q.s.Rest.members()+q.made >= p.MaxMembers
 }
 
 // enough tells whether what is missing may stay so for now.
@@ -131,17 +131,6 @@ func (q *pass) removable(m *Member) bool {
 	return !q.failing || m.Index != q.probation || q.desired() == 0
 }
 
-// goesBefore is the order in which slots are removed.
-func (q *pass) goesBefore(a, b *Member) bool {
-	if x, y := a.InService(), b.InService(); x != y {
-		return !x
-	}
-	if x, y := q.off(a), q.off(b); x != y {
-		return x
-	}
-	return a.Index > b.Index
-}
-
 // surgeAllowed is how many slots above the desired number may stay: no more
 // than there is work left that could be rolled now. A rollout that does not
 // go on keeps those that have served.
@@ -153,7 +142,7 @@ func (q *pass) surgeAllowed() int {
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return q.settledSurge()
 	}
-	return min(p.surge(), q.work())
+	return q.surgeRoom()
 }
 
 // settledSurge is how many of the surge slots stay while the rollout does not
@@ -187,7 +176,7 @@ func (q *pass) surge() {
 	if q.gate != "" && q.gate != FailedReplacement || q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
 		return
 	}
-	n := min(q.s.Policy.surge(), q.work()) - q.excess()
+	n := q.surgeRoom() - q.excess()
 	if q.failing {
 		n = min(n, 1)
 		if q.probation != anybody || q.paused() || q.s.Policy.Manual {

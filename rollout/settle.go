@@ -113,12 +113,3 @@ func (m *Member) withdrawn() Why {
 	}
 	return ""
 }
-
-// matches tells whether what the draining member runs is wanted in its slot
-// again.
-func (q *pass) matches(m *Member) bool {
-	if m.Runs == q.target.ID {
-		return m.served() || q.birth(m) == m.Runs
-	}
-	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.s.Policy.Partition
-}

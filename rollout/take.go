@@ -6,7 +6,7 @@ func (q *pass) rollUp() {
 	p := &q.s.Policy
 	q.allowed = max(0, q.l.off-p.Partition)
 	q.bound = q.lastAllowed()
-	if q.gate == "" && q.resizing {
+	if q.gate == "" && !q.settled() {
 		q.gate = PoolResizing
 	}
 	if !q.mayTake() || q.s.WindowShut {
@@ -14,7 +14,7 @@ func (q *pass) rollUp() {
 	}
 	n := min(q.room(), q.floorRoom(), p.MaxInFlight-q.l.rolling, q.allowed)
 	if q.s.Budgeted {
-		n = min(n, q.s.BudgetRoom)
+		n = min(n, q.s.BudgetRoom-q.taken)
 	}
 	if q.gate != "" {
 		n = min(n, 1) // the one on probation
@@ -33,12 +33,12 @@ func (q *pass) mayTake() bool {
 		return q.gate == ""
 	}
 	p := &q.s.Policy
-	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && !q.resizing && q.l.unborn == 0 && q.l.rolling == 0
+	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && q.settled() && q.l.unborn == 0 && q.l.rolling == 0
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.
 func (q *pass) takeable(m *Member) bool {
-	return m.Free() && m.Occupancy == Idle && !m.Held && !m.Skipped && !m.Stuck && q.bearing(m) == stale && !(m.Asked && q.acted(m))
+	return m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.bearing(m) == stale && !(m.Asked && q.acted(m))
 }
 
 // take replaces the member; the last ones, which surge slots stand in for, are

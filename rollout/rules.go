@@ -1,0 +1,86 @@
+//go:build !mutant
+
+package rollout
+
+// The twelve rules of the design's ledger, each with the one function that
+// decides it. What they rest on, and in which order they are asked, is in the
+// files beside this one. mutant.go has each of them broken once, so that the
+// tests can be seen to notice.
+
+// Rule 1: never one that somebody uses. nobodys tells whether neither a claim,
+// nor work, nor a person holds the member.
+func (m *Member) nobodys() bool { return !m.Claimed && m.Occupancy == Idle && !m.Held }
+
+// Rule 2: unknown is not empty and not changed. readable tells whether anything
+// may be decided at all.
+func (q *pass) readable() bool { return q.s.Unreadable == "" && !q.s.WritesUnseen }
+
+// Rule 3: what is already down costs nothing, and one blip condemns little.
+// repairRoom is how many more members that served and are down may be replaced
+// by another revision.
+func (q *pass) repairRoom() int { return q.s.Policy.MaxInFlight - q.l.repairing }
+
+// Rule 4: what is missing is down. room is how many more members in service the
+// budget allows to take.
+func (q *pass) room() int { return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable) }
+
+// Rule 5: a bad revision hurts at most what the budget allows. mayTry tells
+// whether the target may be born in the slot: not once it is halted, and while
+// it has a failure that has not recovered in one slot only.
+func (q *pass) mayTry(m *Member) bool { return !q.halted && (!q.failing || q.onProbation(m)) }
+
+// Rule 6: settle first. settled tells whether the slots that the size asks for
+// are made, and none is named for removal in this pass.
+func (q *pass) settled() bool { return !q.resizing }
+
+// Rule 7: surge never exceeds the work left that could be rolled now.
+func (q *pass) surgeRoom() int { return min(q.s.Policy.surge(), q.work()) }
+
+// Rule 8: skip, don't stop. lowest are the positions of the first n members by
+// index that qualify; one that does not hides nobody.
+func (q *pass) lowest(n int, qualifies func(*Member) bool) []int {
+	var list []int
+	for i := range q.s.Members {
+		if len(list) >= n {
+			break
+		}
+		if qualifies(&q.s.Members[i]) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Rule 9: newest wins. matches tells whether what the draining member runs is
+// wanted in its slot again.
+func (q *pass) matches(m *Member) bool {
+	if m.Runs == q.target.ID {
+		return m.served() || q.birth(m) == m.Runs
+	}
+	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.s.Policy.Partition
+}
+
+// Rule 10: a scale-down removes what is down, then what is stale, then the
+// highest index. goesBefore is that order.
+func (q *pass) goesBefore(a, b *Member) bool {
+	if x, y := a.InService(), b.InService(); x != y {
+		return !x
+	}
+	if x, y := q.off(a), q.off(b); x != y {
+		return x
+	}
+	return a.Index > b.Index
+}
+
+// Rule 11: refill makes what is missing minus what is being made. missing is how
+// many slots are to be made now.
+func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
+
+// Rule 12: maxUnavailable rounds down, and maxSurge and minAvailable up. Down is
+// the share of n, rounded down.
+func (s Share) Down(n int) int {
+	if !s.Percent {
+		return s.N
+	}
+	return s.N * n / 100
+}
