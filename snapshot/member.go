@@ -28,6 +28,7 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		Claimed:     m.Spec.Claim != nil,
 		Cordoned:    value(m.Spec.Cordoned, false),
 		Held:        Held(m, now),
+		Occupancy:   Occupancy(m),
 		Cost:        Cost(m),
 		Asked:       m.Annotations[v1alpha1.AnnotationRecycle] == strconv.FormatInt(st.Incarnation, 10),
 		Message:     st.Message,

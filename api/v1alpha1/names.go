@@ -73,6 +73,9 @@ const (
 	// ConditionUpdateRequested: the claim's member is stale, and the pool would
 	// like to have it back.
 	ConditionUpdateRequested = "UpdateRequested"
+	// ConditionOccupied: work runs on the member, though nobody may have claimed
+	// it. Absent: its kind of body cannot tell.
+	ConditionOccupied = "Occupied"
 	// ConditionBound: the claim has its member.
 	ConditionBound = "Bound"
 )

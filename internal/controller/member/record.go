@@ -19,7 +19,7 @@ import (
 // say records, once it has gone on for a while, what keeps the slot from its
 // next step, and returns that error. Nothing else changes.
 func (s *step) say(ctx context.Context, why error) error {
-	s.seen = body.Observation{Message: why.Error()}
+	s.seen = body.Observation{Message: why.Error(), Occupancy: s.seen.Occupancy}
 	now := snapshot.Member(s.member, s.now)
 	if _, err := s.record(ctx, &now); err != nil {
 		return errors.Join(why, err)
@@ -92,6 +92,7 @@ func (s *step) setConditions(m *rollout.Member) {
 		ready.Status, ready.Reason = metav1.ConditionTrue, "InService"
 	}
 	s.setCondition(ready)
+	s.setOccupied()
 	have := meta.FindStatusCondition(s.member.Status.Conditions, v1alpha1.ConditionUpdated)
 	switch {
 	case !m.Body:

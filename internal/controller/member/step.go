@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/source"
 	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/snapshot"
 )
@@ -41,6 +42,8 @@ type step struct {
 	stuck error
 	// speaks is when a change of the message alone is written.
 	speaks time.Time
+	// secrets are all values that were handed out.
+	secrets []*source.Values
 }
 
 // quiet is how long a slot has to be in its phase until a change of its
@@ -86,7 +89,7 @@ func (s *step) steps(ctx context.Context) (time.Time, error) {
 	s.applyLive(ctx)
 	var wake time.Time
 	for range maxSteps {
-		t := rollout.Step(snapshot.Member(s.member, s.now), s.sight(), s.lifecycle, s.now)
+		t := rollout.Step(s.slotNow(), s.sight(), s.lifecycle, s.now)
 		again, err := s.take(ctx, &t)
 		if err != nil {
 			return time.Time{}, err
