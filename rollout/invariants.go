@@ -32,7 +32,7 @@ type checker struct {
 	taken, rolled           int
 	down, probation         int
 	made, filled, surge     int
-	work                    int
+	work, onTop             int
 	target                  Record
 }
 
@@ -43,6 +43,9 @@ func (c *checker) failf(format string, args ...any) {
 func (c *checker) count(m *Member) {
 	c.byIndex[m.Index] = m
 	onTop := c.s.Policy.Warm && m.Claimed && !m.lost()
+	if onTop && !m.leaving() && m.Phase != Quarantined {
+		c.onTop++
+	}
 	if m.InService() && !onTop {
 		c.up++
 	}
@@ -260,6 +263,9 @@ func (c *checker) size() {
 	d := p.Desired
 	if p.Warm {
 		d += c.s.Waiting
+	}
+	if p.HasCeiling {
+		d = max(0, min(d, p.MaxMembers-c.onTop))
 	}
 	if c.filled > 0 && c.stay-c.surge > d {
 		c.failf("rule 11: %d slots are made to fill the size, which leaves %d of %d", c.filled, c.stay-c.surge, d)

@@ -279,17 +279,25 @@ func (q *pass) floorRoom() int {
 // excess is how many slots there are above the desired number.
 func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
 
-// desired is how many slots there should be: what the size says, and in a warm
-// pool one more for each claim that waits.
+// desired is how many slots there should be: what the size says, in a warm pool
+// one more for each claim that waits, and no more than the ceiling leaves.
 func (q *pass) desired() int {
-	switch {
-	case q.s.Deleting:
+	p := &q.s.Policy
+	if q.s.Deleting {
 		return 0
-	case q.s.Policy.Warm:
-		return q.s.Policy.Desired + q.s.Waiting
 	}
-	return q.s.Policy.Desired
+	n := p.Desired
+	if p.Warm {
+		n += q.s.Waiting
+	}
+	if p.HasCeiling {
+		n = max(0, min(n, p.MaxMembers-q.l.onTop))
+	}
+	return n
 }
+
+// capped tells whether the ceiling keeps the pool below its size.
+func (q *pass) capped() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
 
 // onTop tells whether the member does not count towards the desired number. One
 // whose claim goes with its body does.

@@ -119,6 +119,8 @@ type pass struct {
 	// resizing: slots are made or named for removal in this very pass, or
 	// still to be made.
 	resizing bool
+	// unbuildable is a revision for which slots wait, and that cannot be built.
+	unbuildable Revision
 	// next is the lowest index that may be free, made how many slots this plan
 	// makes.
 	next, made int

@@ -33,10 +33,14 @@ func snapshots(t *rapid.T) *Snapshot {
 	}
 	index := 0
 	ordered := rapid.Bool().Draw(t, "ordered")
+	outage := rapid.IntRange(0, 5).Draw(t, "outage") == 0
 	for range n {
 		m := anyMember(t, index)
 		if !ordered {
 			m.Cost = 0
+		}
+		if outage && m.Phase == Available && m.Disruption.Cause == NoCause {
+			m.Phase = Unready
 		}
 		s.Members = append(s.Members, m)
 		index += rapid.IntRange(1, 2).Draw(t, "step")
@@ -75,7 +79,7 @@ func policies(t *rapid.T) Policy {
 		p.RefillBelow = number("refillBelow")
 	}
 	if p.HasCeiling = rapid.IntRange(0, 4).Draw(t, "ceiling") == 0; p.HasCeiling {
-		p.MaxMembers = p.Desired + number("maxMembers") - 2
+		p.MaxMembers = max(0, p.Desired+number("maxMembers")-2)
 	}
 	p.InPlace = rapid.IntRange(0, 3).Draw(t, "inPlace") == 0
 	return p

@@ -181,9 +181,9 @@ func (q *pass) standstill() Condition {
 // kstatus fills in the conditions that other tools read.
 func (q *pass) kstatus() {
 	c, p := &q.plan.Counts, &q.s.Policy
-	d, up := q.desired(), c.InService
+	d, up := p.Desired, c.InService
 	if p.Warm {
-		d, up = p.Desired, c.Free
+		up = c.Free
 	}
 	if q.s.Deleting {
 		d = 0
@@ -193,11 +193,14 @@ func (q *pass) kstatus() {
 		q.plan.Available = Condition{False, "TooFewInService", "more than maxUnavailable members are out of service"}
 	}
 	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
-	if up < d {
+	switch {
+	case up < d && q.capped():
+		q.plan.Ready = Condition{False, "MaxMembersReached", "spec.maxMembers leaves no room for all members that spec.replicas asks for"}
+	case up < d:
 		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
 	}
 	q.plan.Reconciling = Condition{False, "Settled", "nothing is on its way"}
-	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < d && !q.enough() || q.moving() {
+	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < q.desired() && !q.enough() || q.moving() {
 		q.plan.Reconciling = Condition{True, "Progressing", "bodies are on their way in or out"}
 	}
 	q.plan.Stalled = q.stalled()
@@ -214,6 +217,8 @@ func (q *pass) stalled() Condition {
 		return Condition{True, "RolledBack", q.rollbackSentence()}
 	case q.s.WindowError != "":
 		return Condition{True, "InvalidWindow", q.s.WindowError}
+	case q.unbuildable != "":
+		return Condition{True, string(RevisionNotReproducible), fmt.Sprintf("members wait for a body of revision %s: %s", q.unbuildable, sentences[RevisionNotReproducible])}
 	case q.gate == FloorUnreachable:
 		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
 	case q.l.oldest.IsZero():

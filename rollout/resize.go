@@ -85,6 +85,9 @@ func (q *pass) mayFill() bool {
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
 	rev := q.birth(&m)
+	if rev == "" {
+		q.unbuildable = q.choose(&m).ID
+	}
 	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
 		return false
 	}

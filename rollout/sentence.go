@@ -32,11 +32,18 @@ var sentences = map[Reason]string{
 	Next:                    "it is next",
 }
 
+// stuckSentence is said of one member that is unreachable, the others not.
+const stuckSentence = "what is to be written to it is refused for what it is; the pool's condition Stalled says why"
+
 // because says a reason to a person.
 func (q *pass) because(r Reason) string {
 	switch r {
 	case FloorUnreachable:
 		return fmt.Sprintf("spec.%s collide: this policy can never take a member", q.floorUnreachable())
+	case Unreachable:
+		if q.s.Unreadable != Unreachable {
+			return stuckSentence
+		}
 	case OutsideWindow:
 		if q.s.WindowError != "" {
 			return q.s.WindowError
@@ -57,8 +64,11 @@ func (q *pass) pauseSentence() string {
 }
 
 func (q *pass) haltSentence() string {
-	return fmt.Sprintf("%s; what else is in service was left alone, and what failed is healed on %s: %s",
-		whatFailed(&q.target), q.current.ID, q.wayOut())
+	healed := fmt.Sprintf("what failed is healed on %s", q.current.ID)
+	if q.current.Missing {
+		healed = fmt.Sprintf("what failed cannot be healed on %s, since what that was made from is gone", q.current.ID)
+	}
+	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", whatFailed(&q.target), healed, q.wayOut())
 }
 
 func (q *pass) rollbackSentence() string {
@@ -102,8 +112,7 @@ func (p *Plan) Explain(m *Member) string {
 		return fmt.Sprintf("member %d is on revision %s instead of %s: somebody gave up on bringing it there (pawl skip); it stays until the target changes",
 			m.Index, orUnknown(m.Runs), q.target.ID)
 	case r == Unreachable && m.Stuck:
-		return fmt.Sprintf("member %d is on revision %s instead of %s: what is to be written to it is refused; the pool's condition Stalled says why",
-			m.Index, orUnknown(m.Runs), q.target.ID)
+		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), q.target.ID, stuckSentence)
 	case m.Asked && q.asked(m) != "":
 		return fmt.Sprintf("member %d is to be replaced, as somebody asked (pawl recycle): %s", m.Index, q.because(q.asked(m)))
 	case r != "":

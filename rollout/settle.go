@@ -49,7 +49,11 @@ func (q *pass) grant() {
 		switch {
 		case q.done.has(i) || m.Deleting || m.Stuck || m.Phase == Quarantined:
 		case m.unborn():
-			if rev := q.birth(m); rev != m.Wants {
+			rev := q.birth(m)
+			if rev == "" {
+				q.unbuildable = q.choose(m).ID
+			}
+			if rev != m.Wants {
 				q.give(i, rev)
 			}
 		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown && !m.leaving():

@@ -108,6 +108,16 @@ func TestNew_sizing(t *testing.T) {
 				member(2, func(m *Member) { m.Phase = Unready; onTarget(m) })),
 			blockers: "NoSurgeCapacity 2",
 		},
+		"above the ceiling": {
+			reason: "what is too many under it goes, as under any size",
+			s:      pool(3, current, policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true })),
+			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
+		},
+		"claimed above the ceiling": {
+			reason: "and what somebody holds stays",
+			s:      pool(3, current, warm(1), policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true }), member(0, claimed), member(1, claimed)),
+			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
+		},
 		"below the ceiling's size": {
 			reason: "members that the ceiling leaves no room for are no resize that ends",
 			s: pool(3, policy(func(p *Policy) {
@@ -272,6 +282,28 @@ func TestNew_windows(t *testing.T) {
 	p = New(pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })), epoch.Add(time.Hour))
 	if len(p.Actions) > 0 {
 		t.Errorf("nothing starts outside a window: %v", lines(p))
+	}
+}
+
+// TestNew_saysWhatIsMissing: a size or a revision that cannot be had is said.
+func TestNew_saysWhatIsMissing(t *testing.T) {
+	p := New(pool(2, current, policy(func(p *Policy) { p.Desired, p.MaxMembers, p.HasCeiling = 3, 2, true })), epoch.Add(time.Hour))
+	if p.Ready.Reason != "MaxMembersReached" || p.Ready.Status != False || p.Reconciling.Status != False {
+		t.Errorf("a ceiling below the size: %+v, %+v", p.Ready, p.Reconciling)
+	}
+	missing := func(s *Snapshot) { s.Target.Missing, s.Current.Missing = true, true }
+	for name, s := range map[string]*Snapshot{
+		"failed": pool(2, current, missing, member(0, func(m *Member) { m.Phase, m.Gone, m.Body = Failed, true, false })),
+		"new":    pool(2, current, missing, policy(func(p *Policy) { p.Desired = 3 })),
+		"unborn": pool(2, current, missing, member(0, func(m *Member) { m.Phase, m.Body, m.ServedSince = Pending, false, time.Time{} })),
+	} {
+		if p := New(s, epoch.Add(time.Hour)); p.Stalled.Reason != "RevisionNotReproducible" || !strings.Contains(p.Stalled.Message, "revision A") {
+			t.Errorf("%s: %+v", name, p.Stalled)
+		}
+	}
+	p = New(pool(2, member(0, func(m *Member) { m.Stuck = true }), member(1, onTarget)), epoch.Add(time.Hour))
+	if !strings.Contains(p.Updated.Message, "refused") {
+		t.Errorf("stuck: %+v", p.Updated)
 	}
 }
 
