@@ -73,6 +73,15 @@ type Condition struct {
 
 // New plans for the snapshot at the time.
 func New(s *Snapshot, now time.Time) *Plan {
+	p := Decide(s, now)
+	p.pass.report()
+	return p
+}
+
+// Decide plans as New does and says nothing about it: of the plan only Actions,
+// Surge and Wake are set, and nothing wakes for the progress deadline alone. Who
+// looks ahead asks so often that sentences take longer than decisions.
+func Decide(s *Snapshot, now time.Time) *Plan {
 	q := &pass{s: s, now: now, plan: &Plan{}, target: s.Target, current: s.Current}
 	q.read()
 	q.gate = q.closed()
@@ -89,7 +98,6 @@ func New(s *Snapshot, now time.Time) *Plan {
 		q.surge()
 	}
 	q.plan.Surge = min(q.excess(), q.surplus)
-	q.report()
 	q.plan.pass = q
 	return q.plan
 }
