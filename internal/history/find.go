@@ -33,6 +33,8 @@ func keyOf(r *appsv1.ControllerRevision, live []string) key {
 type sums struct {
 	template, sources [sha256.Size]byte
 	render            *string
+	// secret: a source is a Secret.
+	secret bool
 }
 
 // Question is what a Finder is asked.
@@ -90,6 +92,15 @@ func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []stri
 		}
 	}
 	return found, same, nil
+}
+
+// Secret tells whether any of the revisions has a Secret as a source. One that
+// cannot be read counts as that.
+func (f *Finder) Secret(list []*appsv1.ControllerRevision, live []string) bool {
+	return slices.ContainsFunc(list, func(r *appsv1.ControllerRevision) bool {
+		s, err := f.sums(r, live)
+		return err != nil || s.secret
+	})
 }
 
 // matches compares what is not the template.
@@ -156,5 +167,6 @@ func sum(c *Content, live []string) (sums, error) {
 	if err != nil {
 		return sums{}, err //nolint:wrapcheck // the caller names the object
 	}
-	return sums{sha256.Sum256(template), sha256.Sum256(sources), c.Render}, nil
+	secret := slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Secret })
+	return sums{sha256.Sum256(template), sha256.Sum256(sources), c.Render, secret}, nil
 }

@@ -20,6 +20,7 @@ import (
 type Stored struct {
 	Pool      *v1alpha1.Pool
 	Members   []*v1alpha1.Member
+	Claims    []*v1alpha1.Claim
 	Revisions []*appsv1.ControllerRevision
 	// Target is the revision that the template is now, and Same are others that
 	// say the same. Without them Snapshot looks for the template's, and takes its
@@ -32,6 +33,9 @@ type Stored struct {
 	// or with what is stored of a revision; nil for nothing. Snapshot adds what
 	// it finds.
 	Invalid error
+	// Wake is when time alone changes what Snapshot found: a hold ends, or a
+	// window opens or closes. Zero for never. Snapshot sets it.
+	Wake time.Time
 }
 
 // Snapshot is what the engine takes of it at the time. A revision that the
@@ -49,9 +53,16 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 	}
 	s.Members, _ = Distinct(s.Members)
 	s.Revisions = Of(s.Pool.Name, s.Revisions)
+	windows := snapshot.UpdateWindows(&s.Pool.Spec)
+	open, until := windows.At(now)
+	out.WindowShut, out.WindowError, s.Wake = !open, windows.Problem(), until
+	out.Waiting = snapshot.Waiting(s.Claims, s.Members)
 	out.Members = make([]rollout.Member, len(s.Members))
 	for i, m := range s.Members {
 		out.Members[i] = snapshot.Member(m, now)
+		if end := snapshot.HoldEnds(m); end.After(now) && (s.Wake.IsZero() || end.Before(s.Wake)) {
+			s.Wake = end
+		}
 	}
 	s.revisions(out)
 	s.relate(out)

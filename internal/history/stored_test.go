@@ -2,12 +2,14 @@ package history
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/revision"
@@ -67,6 +69,84 @@ func TestStored_Snapshot(t *testing.T) {
 				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
 			}
 		})
+	}
+}
+
+// TestStored_Snapshot_time: windows and holds, and when they next matter.
+func TestStored_Snapshot_time(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	hold := func(until string) func(*Stored) {
+		return func(s *Stored) {
+			s.Members[0].Annotations = map[string]string{v1alpha1.AnnotationHold: `{"until": "` + until + `"}`}
+		}
+	}
+	open := func(schedules ...string) func(*Stored) {
+		return func(s *Stored) {
+			s.Pool.Spec.Update = &v1alpha1.Update{}
+			for _, text := range schedules {
+				s.Pool.Spec.Update.Windows = append(s.Pool.Spec.Update.Windows, v1alpha1.Window{Schedule: text, Duration: &metav1.Duration{Duration: time.Hour}})
+			}
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		edits  []func(*Stored)
+		shut   bool
+		wake   string
+	}{
+		"nothing":             {"time changes nothing", nil, false, ""},
+		"held":                {"until the hold ends", []func(*Stored){hold("2026-06-01T13:00:00Z")}, false, "2026-06-01T13:00:00Z"},
+		"held till now":       {"that is over", []func(*Stored){hold("2026-06-01T12:00:00Z")}, false, ""},
+		"open":                {"until the window closes", []func(*Stored){open("30 11 * * *")}, false, "2026-06-01T12:30:00Z"},
+		"shut":                {"until it opens", []func(*Stored){open("30 13 * * *")}, true, "2026-06-01T13:30:00Z"},
+		"never opens":         {"and nothing wakes for it", []func(*Stored){open("nonsense")}, true, ""},
+		"held, and opens":     {"the hold ends first", []func(*Stored){open("30 13 * * *"), hold("2026-06-01T13:00:00Z")}, true, "2026-06-01T13:00:00Z"},
+		"held for longer":     {"it opens first", []func(*Stored){open("30 13 * * *"), hold("2026-06-01T14:00:00Z")}, true, "2026-06-01T13:30:00Z"},
+		"one is bad, one not": {"the other opens", []func(*Stored){open("nonsense", "30 11 * * *")}, false, "2026-06-01T12:30:00Z"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := stored(t, now)
+			for _, edit := range tc.edits {
+				edit(s)
+			}
+			got, err := s.Snapshot(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wake := ""
+			if !s.Wake.IsZero() {
+				wake = s.Wake.Format(time.RFC3339)
+			}
+			if got.WindowShut != tc.shut || wake != tc.wake {
+				t.Errorf("%s: shut %t, wake at %q", tc.reason, got.WindowShut, wake)
+			}
+			if bad := strings.Contains(name, "bad") || strings.Contains(name, "never"); bad != strings.HasPrefix(got.WindowError, "spec.update.windows[0].schedule: ") {
+				t.Errorf("%s: it says %q", tc.reason, got.WindowError)
+			}
+		})
+	}
+}
+
+// TestStored_Snapshot_waiting: no claim counts that has ended, or got a member.
+func TestStored_Snapshot_waiting(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	s := stored(t, now)
+	claim := func(uid types.UID, phase v1alpha1.ClaimPhase) *v1alpha1.Claim {
+		return &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{UID: uid}, Status: v1alpha1.ClaimStatus{Phase: phase}}
+	}
+	s.Claims = []*v1alpha1.Claim{
+		claim("new", ""), claim("waits", v1alpha1.ClaimPending), claim("has", v1alpha1.ClaimBound), claim("had", v1alpha1.ClaimExpired),
+		claim("unrecorded", v1alpha1.ClaimPending), claim("released", v1alpha1.ClaimPending),
+	}
+	s.Claims[5].DeletionTimestamp = &metav1.Time{Time: now}
+	s.Members[0].Spec.Claim = &v1alpha1.MemberClaim{UID: "unrecorded"}
+	got, err := s.Snapshot(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Waiting != 2 {
+		t.Errorf("%d claims wait instead of 2: new and waits", got.Waiting)
 	}
 }
 
