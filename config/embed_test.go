@@ -43,6 +43,7 @@ func TestPolicies(t *testing.T) {
 		"pawl-claim-holder":       {"holders are stamped everywhere", true, true, true},
 		"pawl-account-right":      {"accounts lend no rights anywhere", true, true, true},
 		"pawl-revision-guard":     {"revisions are Pawl's everywhere", true, true, true},
+		"pawl-source-guard":       {"so is what is kept for them", true, true, true},
 		"pawl-manifests":          {"manifests are checked everywhere", true, true, true},
 		"pawl-member-annotations": {"values are checked everywhere", true, true, true},
 		"pawl-pool-annotations":   {"values are checked everywhere", true, true, true},

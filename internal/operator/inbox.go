@@ -4,18 +4,17 @@ import (
 	"context"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-
-	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// inbox takes what the kinds of bodies notice, without making them wait, and
-// hands it to the member controller, each member once however often it was
-// told of.
+// inbox takes what is noticed of objects, without making anybody wait, and
+// hands it to their controller, each object once however often it was told of.
 type inbox struct {
 	events chan event.GenericEvent
+	// empty makes an object of their kind.
+	empty func() client.Object
 
 	mu      sync.Mutex
 	pending []types.NamespacedName
@@ -23,9 +22,10 @@ type inbox struct {
 	wake    chan struct{}
 }
 
-func newInbox() *inbox {
+func newInbox(empty func() client.Object) *inbox {
 	return &inbox{
 		events: make(chan event.GenericEvent),
+		empty:  empty,
 		known:  map[types.NamespacedName]bool{},
 		wake:   make(chan struct{}, 1),
 	}
@@ -33,7 +33,11 @@ func newInbox() *inbox {
 
 // notify is a body.Notify.
 func (b *inbox) notify(namespace, member string) {
-	key := types.NamespacedName{Namespace: namespace, Name: member}
+	b.tell(types.NamespacedName{Namespace: namespace, Name: member})
+}
+
+// tell takes the name of an object that may have to be looked at.
+func (b *inbox) tell(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.known[key] {
@@ -56,11 +60,13 @@ func (b *inbox) Start(ctx context.Context) error {
 		case <-b.wake:
 		}
 		for _, key := range b.take() {
-			e := event.GenericEvent{Object: &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}
+			o := b.empty()
+			o.SetNamespace(key.Namespace)
+			o.SetName(key.Name)
 			select {
 			case <-ctx.Done():
 				return nil
-			case b.events <- e:
+			case b.events <- event.GenericEvent{Object: o}:
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body/sim"
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/render"
+	"github.com/pawl-dev/pawl/internal/source"
 )
 
 // newKinds makes the kinds of bodies that are switched on. What it returns
@@ -56,10 +57,19 @@ func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify
 	return kinds, closeAll, nil
 }
 
+// check says what is wrong with a pool's template and sources as they are
+// written.
+func check(p *v1alpha1.Pool) error {
+	if err := render.Check(&p.Spec); err != nil {
+		return err
+	}
+	return source.Check(&p.Spec)
+}
+
 // validate says why a body can never be made of a pool's template as things
 // are, before anything is touched. It asks for the first member; what holds
 // for another one only, harms that one only.
-func validate(kinds member.Kinds, p *v1alpha1.Pool) error {
+func validate(kinds member.Kinds, p *v1alpha1.Pool, sources map[string]any) error {
 	if err := kinds.Bears(&p.Spec.Template); err != nil {
 		return err
 	}
@@ -71,7 +81,7 @@ func validate(kinds member.Kinds, p *v1alpha1.Pool) error {
 	if !ok {
 		return nil
 	}
-	slot := body.Slot{Namespace: p.Namespace, Pool: p.Name, Member: p.Name + "-0", Incarnation: 1}
+	slot := body.Slot{Namespace: p.Namespace, Pool: p.Name, Member: p.Name + "-0", Incarnation: 1, Sources: sources}
 	if a := p.Spec.ServiceAccountName; a != nil {
 		slot.ServiceAccount = *a
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/controller/pool"
 	"github.com/pawl-dev/pawl/internal/render"
+	"github.com/pawl-dev/pawl/internal/source"
 )
 
 // Options say which controllers run and how.
@@ -48,6 +49,11 @@ type Options struct {
 	LeaderElectionNamespace string
 	// Setting is where and when the controllers run.
 	Setting Setting
+	// HashVersion is that of the hash that names new revisions; 0 for the
+	// present one. Renderer names a renderer that differs from the present one
+	// by nothing else; empty is the present one. Tests upgrade Pawl by them.
+	HashVersion int
+	Renderer    string
 }
 
 // gracePeriod is how long the controllers may take to finish what they do.
@@ -67,19 +73,29 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err := index(ctx, mgr); err != nil {
 		return err
 	}
-	bodies := newInbox()
-	if err := mgr.Add(bodies); err != nil {
-		return fmt.Errorf("add inbox: %w", err)
+	in := inboxes{
+		bodies:  newInbox(func() client.Object { return &v1alpha1.Member{} }),
+		sources: newInbox(func() client.Object { return &v1alpha1.Pool{} }),
 	}
-	kinds, closeKinds, err := newKinds(c, mgr, o, bodies.notify)
+	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources)); err != nil {
+		return fmt.Errorf("add inboxes: %w", err)
+	}
+	sources := source.New(source.Options{
+		Config: c, Mapper: mgr.GetRESTMapper(), Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Notify: in.sources.tell,
+	})
+	defer sources.Close()
+	kinds, closeKinds, err := newKinds(c, mgr, o, in.bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, bodies, o)
+		err = addControllers(mgr, kinds, sources, in, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
 	}
 	return errors.Join(err, closeKinds())
 }
+
+// inboxes take what is noticed of members' bodies, and of pools' sources.
+type inboxes struct{ bodies, sources *inbox }
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -145,17 +161,21 @@ func index(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-func addControllers(mgr manager.Manager, kinds member.Kinds, bodies *inbox, o Options) error {
+func addControllers(mgr manager.Manager, kinds member.Kinds, sources *source.Resolver, in inboxes, o Options) error {
 	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
 		(&pool.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
-			Check:    func(p *v1alpha1.Pool) error { return render.Check(&p.Spec) },
-			Validate: func(p *v1alpha1.Pool) error { return validate(kinds, p) },
+			Check:    check,
+			Validate: func(p *v1alpha1.Pool, sources map[string]any) error { return validate(kinds, p, sources) },
+			Render: func(ctx context.Context, t *v1alpha1.Template, sources map[string]any) (string, error) {
+				return render.Sample(ctx, t, sources, o.Renderer)
+			},
+			Sources: sources, Changed: in.sources.events, HashVersion: o.HashVersion,
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: bodies.events,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: sources,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,

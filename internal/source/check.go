@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,21 +9,20 @@ import (
 	"github.com/pawl-dev/pawl/internal/fieldpath"
 )
 
-// Check says what is wrong with a pool's sources as they are written, naming
-// the fields. It asks nobody.
+// Check says what is wrong with the first of a pool's sources that cannot be as
+// it is written, and names the field. It asks nobody.
 func Check(spec *v1alpha1.PoolSpec) error {
-	var errs []error
 	for i := range spec.Sources {
 		o := spec.Sources[i].Object
 		if o == nil {
 			continue
 		}
 		if _, err := schema.ParseGroupVersion(o.APIVersion); err != nil {
-			errs = append(errs, fmt.Errorf("sources[%d].object.apiVersion: %w", i, err))
+			return fmt.Errorf("sources[%d].object.apiVersion: %w", i, err)
 		}
 		if _, err := fieldpath.Parse(o.FieldPath); err != nil {
-			errs = append(errs, fmt.Errorf("sources[%d].object.fieldPath: %w", i, err))
+			return fmt.Errorf("sources[%d].object.fieldPath: %w", i, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -44,7 +44,7 @@ func (r *Resolver) key(ctx context.Context, pool types.NamespacedName, keyed boo
 	}
 	_, marked := s.Labels[v1alpha1.LabelSource]
 	if !marked || s.Labels[v1alpha1.LabelPool] != pool.Name || len(s.Data[keyField]) < minKeyBytes {
-		return nil, known(DigestKeyLost, "%s is not what Pawl makes by that name: delete it, or call the pool otherwise", title)
+		return nil, unknown(DigestKeyLost, nil, "%s is not what Pawl makes by that name: delete it, or call the pool otherwise", title)
 	}
 	r.note(pool, "", copyRef{true, at.Name}, true)
 	return s.Data[keyField], nil

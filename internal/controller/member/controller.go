@@ -40,8 +40,9 @@ type Reconciler struct {
 	// from the API server itself.
 	Client client.Client
 	Reader client.Reader
-	// Kinds make bodies.
-	Kinds Kinds
+	// Kinds make bodies, of what Sources kept.
+	Kinds   Kinds
+	Sources Sources
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
@@ -164,7 +165,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("member %s: %w", m.Name, err)
+		return reconcile.Result{}, fmt.Errorf("member %s: %w", m.Name, s.discreetly(err))
 	}
 	return reconcile.Result{RequeueAfter: s.until(wake)}, nil
 }

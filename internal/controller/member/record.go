@@ -81,7 +81,7 @@ func (s *step) message() string {
 	if s.stuck != nil && !strings.Contains(said, s.stuck.Error()) {
 		said = strings.Trim(s.stuck.Error()+"; "+said, "; ")
 	}
-	return oneLine(said)
+	return oneLine(s.redact(said))
 }
 
 // setConditions says whether the member is in service, and, of a body that is

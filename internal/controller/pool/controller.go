@@ -19,9 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
@@ -55,11 +57,19 @@ type Reconciler struct {
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
-	// Check says what is wrong with a pool's template, naming the fields, and
-	// Validate whether a body can never be made of it as things are. The one is
-	// asked in every pass, the other only of a template that is new: what has
-	// been a revision stays one.
-	Check, Validate func(*v1alpha1.Pool) error
+	// Check says what is wrong with a pool's template and sources, naming the
+	// fields, and Validate whether a body can never be made of them as things
+	// are. The one is asked in every pass, the other only of what is new: what
+	// has been a revision stays one.
+	Check    func(*v1alpha1.Pool) error
+	Validate func(p *v1alpha1.Pool, sources map[string]any) error
+	// Render is a digest of what a sample of the template is rendered to; empty
+	// where nothing is. An error means that it cannot be told. Nil: nothing is.
+	Render func(ctx context.Context, t *v1alpha1.Template, sources map[string]any) (string, error)
+	// Sources reads pools' sources, and Changed tells of pools whose sources may
+	// have changed. Nil: there are none.
+	Sources Sources
+	Changed <-chan event.GenericEvent
 	// HashVersion is that of the hash that names new revisions; 0 for the
 	// present one.
 	HashVersion int
@@ -81,7 +91,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.passed = map[types.NamespacedName]time.Time{}
 	r.reported = map[types.NamespacedName]time.Time{}
 	r.retries = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](passInterval, longestRetry)
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.Changed != nil {
+		b = b.WatchesRawSource(source.Channel(r.Changed, &handler.EnqueueRequestForObject{}))
+	}
+	return b.
 		Named("pool").
 		For(&v1alpha1.Pool{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -199,6 +213,9 @@ func (r *Reconciler) forget(pool types.NamespacedName) {
 	r.writes.ForgetAll(pool)
 	r.finder.Forget(pool.Namespace, pool.Name, nil, nil)
 	r.refusals.forget(pool)
+	if r.Sources != nil {
+		r.Sources.Forget(pool)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.passed, pool)
@@ -208,7 +225,11 @@ func (r *Reconciler) forget(pool types.NamespacedName) {
 // finish lets a deleted pool go, whose members are gone. Its revisions go
 // first, and are looked up: the pool is the last that knows of them.
 func (r *Reconciler) finish(ctx context.Context, w *world) error {
-	if err := r.releaseAll(ctx, r.Reader, client.ObjectKeyFromObject(w.pool), false); err != nil {
+	key := client.ObjectKeyFromObject(w.pool)
+	if err := r.drop(ctx, key, nil); err != nil {
+		return err
+	}
+	if err := r.releaseAll(ctx, r.Reader, key, false); err != nil {
 		return err
 	}
 	if !controllerutil.RemoveFinalizer(w.pool, v1alpha1.FinalizerMembers) {

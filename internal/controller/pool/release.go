@@ -61,6 +61,9 @@ func (r *Reconciler) releaseOrphans(ctx context.Context, pool types.NamespacedNa
 	if len(members.Items) > 0 {
 		return nil
 	}
+	if err := r.drop(ctx, pool, nil); err != nil {
+		return err
+	}
 	return r.releaseAll(ctx, r.Client, pool, true)
 }
 
@@ -74,6 +77,9 @@ func (r *Reconciler) prune(ctx context.Context, w *world) error {
 	keep := map[string]bool{}
 	for _, id := range []rollout.Revision{s.Target.ID, s.Current.ID, s.RolledBack.ID} {
 		keep[string(id)] = true
+	}
+	if c := history.Current(w.revisions); c != nil {
+		keep[history.RevisionID(c)] = true // also where the target is the same by another name
 	}
 	gone := history.Prune(w.revisions, keep, limit)
 	if len(gone) == 0 {

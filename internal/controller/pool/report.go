@@ -73,7 +73,7 @@ func (w *world) fill(st *v1alpha1.PoolStatus, p *rollout.Plan) {
 	}{
 		{&st.Replicas, c.Members}, {&st.Free, c.Free}, {&st.Claimed, c.Claimed}, {&st.Provisioning, c.Provisioning},
 		{&st.Updated, c.Updated}, {&st.Stale, c.Stale}, {&st.Unknown, c.Unknown}, {&st.Rolling, c.Rolling},
-		{&st.Surge, c.Surge}, {&st.Failed, c.Failed}, {&st.WaitingClaims, w.waiting},
+		{&st.Surge, c.Surge}, {&st.Failed, c.Failed}, {&st.WaitingClaims, s.Waiting},
 	} {
 		*n.field = int32(n.count)
 	}
@@ -131,8 +131,11 @@ func (w *world) conditions(list *[]metav1.Condition, p *rollout.Plan) {
 		{v1alpha1.ConditionStalled, w.stalled(p.Stalled)},
 		{v1alpha1.ConditionUpdated, w.updated(p.Updated)},
 		{v1alpha1.ConditionAvailable, p.Available},
+		{v1alpha1.ConditionSourcesResolved, w.resolved},
 	} {
-		w.set(list, c.name, c.is)
+		if c.is.Status != "" {
+			w.set(list, c.name, c.is)
+		}
 	}
 }
 

@@ -52,7 +52,13 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	if err := r.retry(ctx, w); err != nil {
 		return err
 	}
-	return r.aim(ctx, w, c)
+	if err := r.resolve(ctx, w, c); err != nil || w.invalid != nil {
+		return err
+	}
+	if err := r.aim(ctx, w, c); err != nil || w.invalid != nil {
+		return err
+	}
+	return r.lookForMissing(ctx, w)
 }
 
 // protect sees to it that no revision goes while it may be needed. One that is
@@ -99,6 +105,9 @@ func (r *Reconciler) aim(ctx context.Context, w *world, c *history.Content) erro
 		return r.begin(ctx, w, c)
 	}
 	w.target, w.same = history.RevisionID(found), same
+	if err := r.freeze(ctx, w, w.target); err != nil {
+		return err
+	}
 	rec := w.records[w.target]
 	adopt := rec.Adopt(found, c)
 	if newest := w.revisions[len(w.revisions)-1]; found.Revision >= newest.Revision {
@@ -126,8 +135,8 @@ func (r *Reconciler) number(ctx context.Context, w *world) (int64, error) {
 
 // begin stores a new revision.
 func (r *Reconciler) begin(ctx context.Context, w *world, c *history.Content) error {
-	if err := r.Validate(w.pool); err != nil {
-		w.cannot(InvalidTemplate, err)
+	if err := r.Validate(w.pool, w.sources.Values.Map()); err != nil {
+		w.cannot(InvalidTemplate, errors.New(w.sources.Values.Redact(err.Error())))
 		return nil
 	}
 	next, err := r.number(ctx, w)
@@ -140,6 +149,9 @@ func (r *Reconciler) begin(ctx context.Context, w *world, c *history.Content) er
 	}
 	rec := history.Record{}.Renew(w.now)
 	if err := history.WriteRecord(rev, rec); err != nil {
+		return err
+	}
+	if err := r.freeze(ctx, w, history.RevisionID(rev)); err != nil {
 		return err
 	}
 	if err := r.Client.Create(ctx, rev); apierrors.IsAlreadyExists(err) {

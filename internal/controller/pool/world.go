@@ -13,8 +13,8 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/internal/source"
 	"github.com/pawl-dev/pawl/rollout"
-	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // errUnseen: the cache has not seen this controller's own last writes.
@@ -29,12 +29,16 @@ type world struct {
 	members, extra []*v1alpha1.Member
 	revisions      []*appsv1.ControllerRevision
 	records        map[string]history.Record
-	waiting        int
+	claims         []*v1alpha1.Claim
 	// target is the revision that the template is, same are others that say the
 	// same, missing those that cannot be built any more.
 	target  string
 	same    []string
 	missing map[string]bool
+	// sources are what the pool's sources say, resolved is the condition that
+	// tells whether they could be read; without a status it stays what it was.
+	sources  *source.Content
+	resolved rollout.Condition
 	// invalid is why nothing can be done: what is wrong with the template or
 	// with a revision. Reason names it, passing tells that it may end by
 	// itself.
@@ -43,7 +47,7 @@ type world struct {
 	passing  bool
 	snapshot rollout.Snapshot
 	now      time.Time
-	// wake is when time alone changes what was read: a hold ends.
+	// wake is when time alone changes what was read.
 	wake time.Time
 
 	// failed is what went wrong, in order. Again: it has for a while. Stuck is
@@ -66,28 +70,23 @@ func (r *Reconciler) read(ctx context.Context, w *world) error {
 	if err := r.unseen(ctx, w); err != nil {
 		return err
 	}
-	for _, m := range w.members {
-		if end := snapshot.HoldEnds(m); end.After(w.now) {
-			w.wake = earliest(w.wake, end)
-		}
-	}
 	if err := r.readRevisions(ctx, w); err != nil {
 		if lost(err) && !w.again {
 			return err
 		}
 		w.fail(err)
 		w.cannot(string(rollout.SourcesUnresolved), err)
-		w.passing = !refused(err)
+		w.passing = !refused(err) || w.resolved.Status == rollout.Unknown
 	}
 	stored := history.Stored{
-		Pool: w.pool, Members: w.members, Revisions: w.revisions,
+		Pool: w.pool, Members: w.members, Claims: w.claims, Revisions: w.revisions,
 		Target: w.target, Same: w.same, Missing: w.missing, Invalid: w.invalid,
 	}
 	s, err := stored.Snapshot(w.now)
 	if err != nil {
 		return err
 	}
-	w.snapshot = *s
+	w.snapshot, w.wake = *s, stored.Wake
 	r.refusals.recall(w)
 	return nil
 }
@@ -121,9 +120,7 @@ func (r *Reconciler) list(ctx context.Context, w *world) error {
 		return errorf(err, "list claims of Pool %s", w.pool.Name)
 	}
 	for i := range claims.Items {
-		if c := &claims.Items[i]; c.DeletionTimestamp.IsZero() && (c.Status.Phase == "" || c.Status.Phase == v1alpha1.ClaimPending) {
-			w.waiting++
-		}
+		w.claims = append(w.claims, &claims.Items[i])
 	}
 	return nil
 }
