@@ -114,7 +114,13 @@ type ClaimStatus struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	BoundAt *metav1.MicroTime `json:"boundAt,omitempty"`
-	// expiresAt is when the claim ends by itself. Absent: never.
+	// ttl is the spec.ttl that expiresAt was counted from. Absent: there was
+	// none.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	TTL *metav1.Duration `json:"ttl,omitempty"`
+	// expiresAt is when the claim's time to live ends. Absent: never.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time

@@ -124,6 +124,11 @@ func (in *ClaimStatus) DeepCopyInto(out *ClaimStatus) {
 		in, out := &in.BoundAt, &out.BoundAt
 		*out = (*in).DeepCopy()
 	}
+	if in.TTL != nil {
+		in, out := &in.TTL, &out.TTL
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.ExpiresAt != nil {
 		in, out := &in.ExpiresAt, &out.ExpiresAt
 		*out = (*in).DeepCopy()
