@@ -48,6 +48,9 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// And is the path with one more step.
+func (p Path) And(s Step) Path { return append(slices.Clone(p), s) }
+
 // Within tells whether the path is at or below the other one.
 func (p Path) Within(other Path) bool {
 	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)

@@ -12,7 +12,8 @@ import (
 // its first port; or else the IP of its first Pod. Services come before Pods so
 // that the address does not change once a Pod has its IP.
 func addressOf(objects []*unstructured.Unstructured) string {
-	if first := objects[0]; first != nil {
+	if len(objects) > 0 && objects[0] != nil {
+		first := objects[0]
 		if address := first.GetAnnotations()[AnnotationAddress]; address != "" {
 			return address
 		}

@@ -28,17 +28,9 @@ func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Te
 	if slot.ServiceAccount == "" {
 		return body.Observation{}, errNoAccount
 	}
-	manifests, err := k.manifests(ctx, slot, template)
+	manifests, err := k.plan(ctx, slot, template)
 	if err != nil {
 		return body.Observation{}, err
-	}
-	if err := k.locate(ctx, slot, manifests); err != nil {
-		return body.Observation{}, err
-	}
-	for _, m := range manifests {
-		if !m.isServed() {
-			return body.Observation{}, refuseUnserved(m)
-		}
 	}
 	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
 	if err != nil {
@@ -47,27 +39,50 @@ func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Te
 	watched := k.watches.ensure(acc, manifests)
 	b := &builder{account: acc, slot: slot}
 	objects, err := b.build(ctx, manifests)
-	switch {
-	case isUnknown(err):
-		return body.Observation{}, k.explainUnknown(ctx, manifests, err)
-	case err != nil:
-		return body.Observation{}, err
+	if err != nil {
+		return body.Observation{}, k.explain(ctx, manifests, err)
 	}
-	for _, m := range manifests {
+	return k.made(ctx, template, parts{manifests: manifests, objects: objects}, watched)
+}
+
+// made is how a body is whose objects have just been written.
+func (k *Kind) made(ctx context.Context, template *v1alpha1.Template, p parts, watched bool) (body.Observation, error) {
+	for _, m := range p.manifests {
 		k.unserved.isServed(m.GroupVersionKind().GroupKind())
 	}
-	o, err := k.judge(ctx, template, manifests, objects)
+	o, err := k.judge(ctx, template, p)
 	return recheck(o, watched), err
+}
+
+// plan is what the body is to be made of, each object in a version that is
+// served.
+func (k *Kind) plan(ctx context.Context, slot body.Slot, template *v1alpha1.Template) ([]manifest, error) {
+	manifests, err := k.manifests(ctx, slot, template)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.locate(ctx, slot, manifests); err != nil {
+		return nil, err
+	}
+	for _, m := range manifests {
+		if !m.isServed() {
+			return nil, refuseUnserved(m)
+		}
+	}
+	return manifests, nil
 }
 
 func refuseUnserved(m manifest) error {
 	return refuse(m.field, fmt.Errorf("%s: %w", m.GroupVersionKind(), errNotServed))
 }
 
-// explainUnknown says why the API server did not know a resource that the
-// mapper knows: it is served no more, and the body refused, or that cannot be
-// told.
-func (k *Kind) explainUnknown(ctx context.Context, manifests []manifest, unknown error) error {
+// explain says why the API server did not know a resource that the mapper
+// knows: it is served no more, and the body refused, or that cannot be told. Any
+// other error stays as it is.
+func (k *Kind) explain(ctx context.Context, manifests []manifest, unknown error) error {
+	if !isUnknown(unknown) {
+		return unknown
+	}
 	for _, m := range manifests {
 		_, err := k.serving(ctx, m.resource.Group, func(s served) bool { return s.GroupVersionResource == m.resource })
 		switch {
@@ -162,36 +177,63 @@ const impossibleVersion = math.MaxInt64
 // transaction that writes, so there is no instant in between. (A UID as the
 // condition does not do: the API server then insists that the object exists.)
 func apply(ctx context.Context, client dynamic.ResourceInterface, m manifest) (*unstructured.Unstructured, error) {
+	return client.Apply(ctx, m.GetName(), conditional(m, nil), metav1.ApplyOptions{FieldManager: fieldManager})
+}
+
+// conditional is the manifest for the application to that very object or, if
+// there is none, to a name that is free.
+func conditional(m manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
 	object := m.DeepCopy()
-	object.SetResourceVersion(strconv.FormatInt(impossibleVersion, 10))
-	return client.Apply(ctx, m.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager})
+	if live != nil {
+		object.SetUID(live.GetUID())
+	} else {
+		object.SetResourceVersion(strconv.FormatInt(impossibleVersion, 10))
+	}
+	return object
 }
 
 // occupied returns an error that wraps body.ErrOccupied unless the live object
 // is the one that the manifest asks for.
 func (b *builder) occupied(m manifest, live *unstructured.Unstructured) error {
-	labels := live.GetLabels()
-	var why string
-	switch {
-	case labels[v1alpha1.LabelMember] == "":
-		why = "is not Pawl's"
-	case labels[v1alpha1.LabelMember] != b.slot.Member || labels[v1alpha1.LabelPool] != b.slot.Pool:
-		why = fmt.Sprintf("belongs to member %s of pool %s", labels[v1alpha1.LabelMember], labels[v1alpha1.LabelPool])
-	case !isMarked(live, b.slot):
-		why = "belongs to another Member of the same name"
+	why := b.foreign(live)
+	switch revision := live.GetLabels()[v1alpha1.LabelRevision]; {
+	case why != "":
 	case live.GetDeletionTimestamp() != nil:
-		why = "is still terminating"
-		if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
-			why += ", held by " + strings.Join(finalizers, ", ")
-		}
+		why = terminating(live)
 	case incarnationOf(live) != b.slot.Incarnation:
 		why = fmt.Sprintf("is of incarnation %d, not %d", incarnationOf(live), b.slot.Incarnation)
-	case labels[v1alpha1.LabelRevision] != b.slot.Revision:
-		why = fmt.Sprintf("is of revision %s, not %s", labels[v1alpha1.LabelRevision], b.slot.Revision)
+	case revision != b.slot.Revision:
+		why = fmt.Sprintf("is of revision %s, not %s", revision, b.slot.Revision)
 	default:
 		return nil
 	}
+	return isOccupied(m, why)
+}
+
+func isOccupied(m manifest, why string) error {
 	return fmt.Errorf("%w: %s: %s %s", body.ErrOccupied, m.field, m, why)
+}
+
+// foreign says whose the object is, unless it is of the slot's Member.
+func (b *builder) foreign(live *unstructured.Unstructured) string {
+	labels := live.GetLabels()
+	switch {
+	case labels[v1alpha1.LabelMember] == "":
+		return "is not Pawl's"
+	case labels[v1alpha1.LabelMember] != b.slot.Member || labels[v1alpha1.LabelPool] != b.slot.Pool:
+		return fmt.Sprintf("belongs to member %s of pool %s", labels[v1alpha1.LabelMember], labels[v1alpha1.LabelPool])
+	case !isMarked(live, b.slot):
+		return "belongs to another Member of the same name"
+	}
+	return ""
+}
+
+func terminating(live *unstructured.Unstructured) string {
+	why := "is still terminating"
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		why += ", held by " + strings.Join(finalizers, ", ")
+	}
+	return why
 }
 
 // giveUp takes back what this call has made if the rest of it cannot follow,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -47,31 +48,42 @@ func (k *Kind) Delete(ctx context.Context, slot body.Slot, uid string) error {
 }
 
 func (k *Kind) deleteOne(ctx context.Context, acc *account, slot body.Slot, r reference) error {
-	at, err := k.mapper.ResourceFor(r.resource.WithVersion(""))
-	if meta.IsNoMatchError(err) {
-		var s served
-		s, err = k.serving(ctx, r.resource.Group, func(s served) bool { return s.Resource == r.resource.Resource })
-		at = s.GroupVersionResource
-	}
-	if err != nil && !errors.Is(err, errNotServed) {
-		return fmt.Errorf("look up %s: %w", r.resource, err)
-	}
-	var live *unstructured.Unstructured
-	if err == nil {
-		live, at, err = k.read(ctx, acc, at, r.namespace, r.name)
-	}
+	live, at, err := k.find(ctx, acc, r)
 	switch {
 	case errors.Is(err, errNotServed):
 		return nil // whether it is gone with its kind, Observe tells
 	case err != nil:
-		return fmt.Errorf("read %s %s before it is deleted: %w", r.resource, r.name, err)
-	case live == nil, live.GetUID() != r.uid, !isMarked(live, slot), live.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("before it is deleted: %w", err)
+	case live == nil, !isMarked(live, slot), live.GetDeletionTimestamp() != nil:
 		return nil
 	}
 	if err := remove(ctx, acc.client(at, r.namespace), r.name, r.uid); err != nil {
 		return fmt.Errorf("delete %s: %w", nameOf(live), err)
 	}
 	return nil
+}
+
+// find reads the object that the reference names, in whichever version it is
+// served; nil if it is not there, or another one has its name. The error wraps
+// errNotServed if its kind is not served.
+func (k *Kind) find(ctx context.Context, acc *account, r reference) (*unstructured.Unstructured, schema.GroupVersionResource, error) {
+	at, err := k.mapper.ResourceFor(r.resource.WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		var s served
+		s, err = k.serving(ctx, r.resource.Group, func(s served) bool { return s.Resource == r.resource.Resource })
+		at = s.GroupVersionResource
+	}
+	if err != nil {
+		return nil, at, fmt.Errorf("look up %s: %w", r.resource, err)
+	}
+	live, at, err := k.read(ctx, acc, at, r.namespace, r.name)
+	if err != nil {
+		return nil, at, fmt.Errorf("read %s %s: %w", r.resource, r.name, err)
+	}
+	if live == nil || live.GetUID() != r.uid {
+		return nil, at, nil
+	}
+	return live, at, nil
 }
 
 // remove deletes the object if it has the UID still; its dependents follow in

@@ -29,8 +29,8 @@ type Options struct {
 }
 
 // Render fills in the ${…} of a JSON value. The variables are member (name,
-// namespace, index, incarnation) and pool (name, namespace), whole numbers as
-// int64. The field is the path of the value in the template; errors begin with
+// namespace, index, incarnation), pool (name, namespace), whole numbers as
+// int64, and sources. The field is the path of the value in the template; errors begin with
 // the path of the string that they are about. An error that wraps one of
 // package context says nothing about the template.
 type Render func(ctx context.Context, field string, tree any, vars map[string]any) (any, error)
@@ -40,8 +40,8 @@ type Render func(ctx context.Context, field string, tree any, vars map[string]an
 // cannot be told.
 type Ready func(ctx context.Context, expression string, objects []any) (ok bool, why string, err error)
 
-// Kind makes bodies of Kubernetes objects. It implements body.Kind and
-// body.Validator.
+// Kind makes bodies of Kubernetes objects. It implements body.Kind,
+// body.Validator, body.Updater and body.Liver.
 type Kind struct {
 	mapper   meta.RESTMapper
 	render   Render
@@ -56,6 +56,8 @@ type Kind struct {
 var (
 	_ body.Kind      = (*Kind)(nil)
 	_ body.Validator = (*Kind)(nil)
+	_ body.Updater   = (*Kind)(nil)
+	_ body.Liver     = (*Kind)(nil)
 )
 
 // New returns a Kind. Close ends its watches.

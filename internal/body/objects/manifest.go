@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/fieldpath"
 )
 
 // AnnotationMemberUID is on every object: the UID of the Member whose body it
@@ -25,6 +26,10 @@ const AnnotationMemberUID = "pawl.dev/member-uid"
 // AnnotationAddress on the first object is the member's address.
 const AnnotationAddress = "pawl.dev/address"
 
+// AnnotationLive is on objects of which a field is live: a digest of what was
+// applied last to such fields.
+const AnnotationLive = "pawl.dev/live"
+
 // objectsField is the path of the manifests.
 const objectsField = "template.objects"
 
@@ -33,6 +38,8 @@ type manifest struct {
 	// field is its path in the template.
 	field string
 	*unstructured.Unstructured
+	// live are its live fields, as paths in the object.
+	live []fieldpath.Path
 	// resource is set by locate, and metadata.namespace is right from then on.
 	// It is empty if the kind is not served, and in another version than the
 	// manifest if it is served in others only.
@@ -87,9 +94,13 @@ func (k *Kind) manifests(ctx context.Context, slot body.Slot, template *v1alpha1
 		if !ok {
 			return nil, refuse(fieldOf(i), errors.New("it is no manifest once rendered"))
 		}
-		m := manifest{field: fieldOf(i), Unstructured: &unstructured.Unstructured{Object: o}}
+		m := manifest{field: fieldOf(i), Unstructured: &unstructured.Unstructured{Object: o}, live: liveIn(template, i)}
+		digest := m.liveDigest()
 		if err := m.mark(slot); err != nil {
 			return nil, err
+		}
+		if digest != "" {
+			m.SetAnnotations(merge(m.GetAnnotations(), map[string]string{AnnotationLive: digest}))
 		}
 		result[i] = m
 	}
@@ -114,7 +125,12 @@ func decode(object runtime.RawExtension) (map[string]any, error) {
 }
 
 func variables(slot body.Slot) map[string]any {
+	sources := slot.Sources
+	if sources == nil {
+		sources = map[string]any{}
+	}
 	return map[string]any{
+		"sources": sources,
 		"member": map[string]any{
 			"name": slot.Member, "namespace": slot.Namespace,
 			"index": int64(slot.Index), "incarnation": slot.Incarnation,

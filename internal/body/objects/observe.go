@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,9 +60,13 @@ func (k *Kind) Observe(ctx context.Context, slot body.Slot, template *v1alpha1.T
 	if moved {
 		watched = k.watches.ensure(acc, manifests)
 	}
-	ofOneIncarnation(objects, slot.Incarnation)
-	o, err := k.judge(ctx, template, manifests, objects)
-	return recheck(o, watched), err
+	p := parts{manifests: manifests, objects: objects}
+	if p.others, err = k.findOthers(ctx, acc, slot, manifests); err != nil {
+		return body.Observation{}, err
+	}
+	p.ofOneIncarnation(slot.Incarnation)
+	o, err := k.judge(ctx, template, p)
+	return recheck(o, watched && len(p.others) == 0), err
 }
 
 // look reads the objects; those that are missing, or not of the slot's Member,
@@ -97,64 +100,45 @@ func (k *Kind) look(ctx context.Context, acc *account, slot body.Slot, manifests
 	return objects, moved, nil
 }
 
-// ofOneIncarnation drops the objects that are not of the incarnation or, if
-// none is, not of that of the first: names that do not depend on the
-// incarnation can be taken by the next body while others still exist.
-func ofOneIncarnation(objects []*unstructured.Unstructured, incarnation int64) {
-	is := func(o *unstructured.Unstructured) bool { return o != nil && incarnationOf(o) == incarnation }
-	if !slices.ContainsFunc(objects, is) {
-		first := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o != nil })
-		if first < 0 {
-			return
-		}
-		incarnation = incarnationOf(objects[first])
-	}
-	for i, o := range objects {
-		if !is(o) {
-			objects[i] = nil
-		}
-	}
-}
-
-// judge says how a body is whose objects are these.
-func (k *Kind) judge(ctx context.Context, template *v1alpha1.Template, manifests []manifest, objects []*unstructured.Unstructured) (body.Observation, error) {
-	var first *unstructured.Unstructured
-	var missing, terminating []string
-	for i, o := range objects {
-		switch {
-		case o == nil:
-			missing = append(missing, manifests[i].String())
-			continue
-		case o.GetDeletionTimestamp() != nil:
-			terminating = append(terminating, nameOf(o))
-		}
-		if first == nil {
-			first = o
-		}
-	}
-	if first == nil {
+// judge says how a body is that consists of the parts.
+func (k *Kind) judge(ctx context.Context, template *v1alpha1.Template, p parts) (body.Observation, error) {
+	all := p.all()
+	if len(all) == 0 {
 		return body.Observation{State: body.Absent}, nil
 	}
-	o := body.Observation{
-		UID:         uidOf(manifests, objects),
-		Incarnation: incarnationOf(first),
-		Revision:    first.GetLabels()[v1alpha1.LabelRevision],
-		Address:     addressOf(objects),
-		BornAt:      first.GetCreationTimestamp().Time,
+	o := observationOf(p)
+	var ending []string
+	for _, o := range all {
+		if o.GetDeletionTimestamp() != nil {
+			ending = append(ending, nameOf(o))
+		}
 	}
+	missing := p.missing()
 	switch {
-	case len(terminating) > 0:
-		o.State, o.Message = body.Stopping, strings.Join(terminating, ", ")+" is terminating"
+	case len(ending) > 0:
+		o.State, o.Message = body.Stopping, strings.Join(ending, ", ")+" is terminating"
 	case len(missing) > 0:
 		o.State, o.Message = body.Down, strings.Join(missing, ", ")+" is missing"
 	default:
 		var err error
-		if o.State, o.Message, err = k.readiness(ctx, template, objects); err != nil {
+		if o.State, o.Message, err = k.readiness(ctx, template, p.objects); err != nil {
 			return body.Observation{}, err
 		}
 	}
 	o.Message = oneLine(o.Message)
 	return o, nil
+}
+
+// observationOf says which body it is.
+func observationOf(p parts) body.Observation {
+	first := p.all()[0]
+	return body.Observation{
+		UID:         p.uid(),
+		Incarnation: incarnationOf(first),
+		Revision:    first.GetLabels()[v1alpha1.LabelRevision],
+		Address:     addressOf(p.objects),
+		BornAt:      first.GetCreationTimestamp().Time,
+	}
 }
 
 // recheck says how long the observation is good for.
@@ -175,6 +159,9 @@ func recheck(o body.Observation, watched bool) body.Observation {
 // was one; but that is looked for, by the marks and among the kinds that can
 // still be made out. If there is something, its state cannot be told.
 func (k *Kind) observeUnmakeable(ctx context.Context, acc *account, slot body.Slot, template *v1alpha1.Template, cause error) (body.Observation, error) {
+	if o, err := k.observeOther(ctx, acc, slot, cause); err != nil || o.State != body.Absent {
+		return o, err
+	}
 	var objects []unstructured.Unstructured
 	for i := range template.Objects {
 		found, err := k.findMarked(ctx, acc, slot, template, i)
@@ -187,6 +174,24 @@ func (k *Kind) observeUnmakeable(ctx context.Context, acc *account, slot body.Sl
 		return body.Observation{}, fmt.Errorf("the state of %s cannot be told: %v", nameOf(&objects[0]), cause) //nolint:errorlint // as above
 	}
 	return recheck(body.Observation{State: body.Absent, Message: oneLine(cause.Error())}, false), nil
+}
+
+// observeOther says how the body is that is known of and is of another revision
+// than the one that cannot be made: which it is, and that how it does is to be
+// told by that one. Without such a body it is absent.
+func (k *Kind) observeOther(ctx context.Context, acc *account, slot body.Slot, cause error) (body.Observation, error) {
+	p := parts{}
+	var err error
+	if p.others, err = k.findOthers(ctx, acc, slot, nil); err != nil {
+		return body.Observation{}, err
+	}
+	p.ofOneIncarnation(slot.Incarnation)
+	if len(p.others) == 0 || p.others[0].GetLabels()[v1alpha1.LabelRevision] == slot.Revision {
+		return body.Observation{State: body.Absent}, nil
+	}
+	o := observationOf(p)
+	o.State, o.Message = body.Booting, oneLine(cause.Error())
+	return recheck(o, false), nil
 }
 
 // findMarked lists what carries the Member's marks and is of the kind, and in

@@ -92,7 +92,7 @@ func TestKind_judge(t *testing.T) {
 					objects[i] = object(t, o)
 				}
 			}
-			got, err := k.judge(context.Background(), in, manifests, objects)
+			got, err := k.judge(context.Background(), in, parts{manifests: manifests, objects: objects})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestKind_judge_CannotBeTold(t *testing.T) {
 		return true, "", errors.New("no condition")
 	}}
 	objects := []*unstructured.Unstructured{object(t, podReady)}
-	o, err := k.judge(context.Background(), &v1alpha1.Template{Ready: []string{"1"}}, []manifest{{Unstructured: objects[0]}}, objects)
+	o, err := k.judge(context.Background(), &v1alpha1.Template{Ready: []string{"1"}}, parts{manifests: []manifest{{Unstructured: objects[0]}}, objects: objects})
 	if err == nil || err.Error() != "template.ready[0]: no condition" {
 		t.Errorf("an expression that cannot be told is an error, never a state: got %+v, %v", o, err)
 	}

@@ -135,7 +135,8 @@ func TestOfOneIncarnation(t *testing.T) {
 					objects[i].SetLabels(map[string]string{v1alpha1.LabelIncarnation: n})
 				}
 			}
-			ofOneIncarnation(objects, 7)
+			p := parts{objects: objects}
+			p.ofOneIncarnation(7)
 			got := make([]string, len(objects))
 			for i, o := range objects {
 				if o != nil {

@@ -22,23 +22,11 @@ func (r reference) String() string {
 	return r.resource.String() + "/" + r.namespace + "/" + r.name + "/" + string(r.uid)
 }
 
-// uidOf is the UID of the body that consists of the objects; nil ones, which
-// are missing, do not count.
-func uidOf(manifests []manifest, objects []*unstructured.Unstructured) string {
-	var parts []string
-	for i, o := range objects {
-		if o == nil {
-			continue
-		}
-		parts = append(parts, reference{
-			resource:  manifests[i].resource.GroupResource(),
-			namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(),
-		}.String())
-	}
-	return strings.Join(parts, ",")
+func referenceTo(resource schema.GroupResource, o *unstructured.Unstructured) reference {
+	return reference{resource: resource, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID()}
 }
 
-// parseUID is the reverse of uidOf.
+// parseUID is the reverse of parts.uid.
 func parseUID(uid string) ([]reference, error) {
 	var references []reference
 	for part := range strings.SplitSeq(uid, ",") {
