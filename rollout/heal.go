@@ -120,7 +120,7 @@ func (q *pass) mayRecycle(m *Member) bool {
 
 // recycleLimit is what keeps a member in service from being recycled.
 func (q *pass) recycleLimit() Reason {
-	if !q.settled() {
+	if q.resizing {
 		return PoolResizing
 	}
 	return q.limit()

@@ -47,8 +47,18 @@ func (q *pass) mayTry(m *Member) bool {
 	return broken == 5 || !q.halted && (!q.failing || q.onProbation(m))
 }
 
-// Rule 6, broken: a rollout goes on while the size is being brought about.
-func (q *pass) settled() bool { return broken == 6 || !q.resizing }
+// Rule 6, broken: the size waits until the rollout is done.
+func (q *pass) resize() {
+	q.surplus = q.surgeAllowed()
+	if broken == 6 && q.gate == "" && q.work() > 0 {
+		return
+	}
+	if q.l.slots < q.desired() {
+		q.refill()
+	} else if n := q.excess() - q.surplus; n > 0 {
+		q.shrink(n)
+	}
+}
 
 // Rule 7, broken: surge is whatever maxSurge says.
 func (q *pass) surgeRoom() int {

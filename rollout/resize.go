@@ -2,17 +2,6 @@ package rollout
 
 import "time"
 
-// resize makes the slots that the size asks for, or names those that are too
-// many.
-func (q *pass) resize() {
-	q.surplus = q.surgeAllowed()
-	if q.l.slots < q.desired() {
-		q.refill()
-	} else if n := q.excess() - q.surplus; n > 0 {
-		q.shrink(n)
-	}
-}
-
 // refill takes back slots that only drain, then makes new ones.
 func (q *pass) refill() {
 	for _, i := range q.odd {
@@ -128,7 +117,7 @@ func (q *pass) shrink(n int) {
 }
 
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() || m.Held || m.Stuck || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() && !m.lost() || m.Held || m.Stuck || q.acted(m) {
 		return false
 	}
 	return !q.failing || m.Index != q.probation || q.desired() == 0

@@ -29,9 +29,16 @@ func (q *pass) room() int { return q.l.up - (q.s.Policy.Desired - q.s.Policy.Max
 // it has a failure that has not recovered in one slot only.
 func (q *pass) mayTry(m *Member) bool { return !q.halted && (!q.failing || q.onProbation(m)) }
 
-// Rule 6: settle first. settled tells whether the slots that the size asks for
-// are made, and none is named for removal in this pass.
-func (q *pass) settled() bool { return !q.resizing }
+// Rule 6: settle first. resize makes the slots that the size asks for, or names
+// those that are too many, before anything in service is taken for drift.
+func (q *pass) resize() {
+	q.surplus = q.surgeAllowed()
+	if q.l.slots < q.desired() {
+		q.refill()
+	} else if n := q.excess() - q.surplus; n > 0 {
+		q.shrink(n)
+	}
+}
 
 // Rule 7: surge never exceeds the work left that could be rolled now.
 func (q *pass) surgeRoom() int { return min(q.s.Policy.surge(), q.work()) }

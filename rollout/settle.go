@@ -38,7 +38,11 @@ func (q *pass) undo(i int, why Why) {
 	if m.Runs != q.target.ID {
 		q.l.off++
 	}
-	q.act(i, Action{Kind: Undo, Revision: rev, Why: why})
+	a := Action{Kind: Undo, Revision: rev, Why: why}
+	if m.Rolling() && !m.served() {
+		a.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: m.Incarnation - 1, Since: m.Disruption.Since}
+	}
+	q.act(i, a)
 }
 
 // grant gives slots without a body what may be born in them now, if that is

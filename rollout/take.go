@@ -6,7 +6,7 @@ func (q *pass) rollUp() {
 	p := &q.s.Policy
 	q.allowed = max(0, q.l.off-p.Partition)
 	q.bound = q.lastAllowed()
-	if q.gate == "" && !q.settled() {
+	if q.gate == "" && q.resizing {
 		q.gate = PoolResizing
 	}
 	if !q.mayTake() || q.s.WindowShut {
@@ -33,7 +33,7 @@ func (q *pass) mayTake() bool {
 		return q.gate == ""
 	}
 	p := &q.s.Policy
-	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && q.settled() && q.l.unborn == 0 && q.l.rolling == 0
+	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && !q.resizing && q.l.unborn == 0 && q.l.rolling == 0
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.

@@ -401,7 +401,8 @@ const (
 	Halt
 	// Stand makes Revision the current one.
 	Stand
-	// Undo withdraws the disruption: Wants becomes Revision, what runs.
+	// Undo withdraws the disruption, or leaves a spent one: Wants becomes
+	// Revision, what runs.
 	Undo
 	// Grant sets Wants to Revision; empty withdraws the grant.
 	Grant
@@ -424,7 +425,9 @@ type Action struct {
 	// Record is what is to be stored with Revision, with RecordFailure,
 	// Recover, Halt and Stand.
 	Record *Record
-	// Disruption is set with Disrupt; its Since is the time of the plan.
+	// Disruption is what is to be stored with Disrupt and with Undo. With Undo it
+	// is none, or one that is spent: the slot is still rolling, which it does
+	// not forget.
 	Disruption Disruption
 	// DropClaim: the claim's body is gone, and the claim goes with it.
 	DropClaim bool
