@@ -62,23 +62,30 @@ func (r *Reconciler) readSources(ctx context.Context, w *world) error {
 	spec := &w.pool.Spec
 	secret := slices.ContainsFunc(spec.Sources, func(s v1alpha1.Source) bool { return s.Secret != nil })
 	read, err := r.Sources.Resolve(ctx, w.pool, secret && r.finder.Secret(w.revisions, spec.Template.LiveFields))
-	var unresolved *source.Unresolved
-	switch {
-	case errors.As(err, &unresolved) && unresolved.Known:
-		w.resolved = rollout.Condition{Status: rollout.False, Reason: unresolved.Reason, Message: err.Error()}
-		w.cannot(string(rollout.SourcesUnresolved), err)
-		return nil // what changes that is watched
-	case err != nil:
-		w.resolved = rollout.Condition{Status: rollout.Unknown, Reason: source.Unreachable, Message: err.Error()}
-		if unresolved != nil {
-			w.resolved.Reason = unresolved.Reason
-		}
-		return err
+	if err != nil {
+		return w.unresolved(err)
 	}
 	w.sources = read
 	if len(spec.Sources) > 0 {
 		w.resolved = rollout.Condition{Status: rollout.True, Reason: "Resolved", Message: "all sources could be read"}
 	}
+	return nil
+}
+
+// unresolved notes why the sources could not be read. It hands back what is to
+// be tried again; of all else, a watch tells when it has changed.
+func (w *world) unresolved(err error) error {
+	w.resolved = rollout.Condition{Status: rollout.Unknown, Reason: source.Unreachable, Message: err.Error()}
+	var u *source.Unresolved
+	if !errors.As(err, &u) {
+		return err
+	}
+	w.resolved.Reason = u.Reason
+	if !u.Known {
+		return err
+	}
+	w.resolved.Status = rollout.False
+	w.cannot(string(rollout.SourcesUnresolved), err)
 	return nil
 }
 
