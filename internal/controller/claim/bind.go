@@ -25,12 +25,15 @@ const tries = 5
 // none if the pool has none: then it waits, and says for what. A member that
 // the API server refuses to give does not hide the next one.
 func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
+	if r.missed(c) {
+		return 0, r.end(ctx, c, *c.Status.DeepCopy(), impatient(c, "no controller was running meanwhile"))
+	}
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
 		return 0, err
 	}
 	if p == nil || !p.DeletionTimestamp.IsZero() {
-		return 0, r.wait(ctx, c, "PoolNotFound", fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace))
+		return r.wait(ctx, c, "PoolNotFound", fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace))
 	}
 	free, err := r.free(ctx, p)
 	if err != nil {
@@ -55,12 +58,12 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration
 			return 0, fmt.Errorf("bind Member %s: %w", m.Name, err)
 		}
 		r.Events.Eventf(c, m, corev1.EventTypeNormal, "Bound", "Bind", "member %s is bound", m.Name)
-		return r.record(ctx, c, m)
+		return r.record(ctx, c, m, p)
 	}
 	if refused == nil {
-		return 0, r.wait(ctx, c, "NoFreeMember", fmt.Sprintf("no member of Pool %s is free; it gets the next one", c.Spec.Pool))
+		return r.wait(ctx, c, "NoFreeMember", fmt.Sprintf("no member of Pool %s is free", c.Spec.Pool))
 	}
-	if err := r.wait(ctx, c, "BindingRefused", fmt.Sprintf("it is tried again: %v", refused)); err != nil {
+	if _, err := r.wait(ctx, c, "BindingRefused", refused.Error()); err != nil || ended(c) {
 		return 0, err
 	}
 	return 0, refused // what is not the cache's fault is not over in a moment

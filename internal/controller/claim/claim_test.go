@@ -277,24 +277,29 @@ func TestReconciler_expiry(t *testing.T) {
 	cases := map[string]struct {
 		reason               string
 		generation, observed int64
-		ttl                  time.Duration
+		was, ttl             time.Duration
 		want                 *metav1.MicroTime
 	}{
-		"not edited":              {"the pool's limits are of no concern", 3, 3, 0, at(time.Minute)},
-		"unrecorded":              {"a crash came after the binding", 1, 0, 0, at(time.Minute)},
-		"edited":                  {"it counts from the binding", 2, 1, 2 * time.Minute, at(2 * time.Minute)},
-		"edited past the limit":   {"the limit is the pool's of now", 2, 1, 2 * time.Hour, at(time.Hour)},
-		"edited away":             {"the pool's limit is what is left", 2, 1, 0, at(time.Hour)},
-		"edited, unrecorded":      {"an edit between the two writes of a binding counts", 2, 0, 2 * time.Minute, at(2 * time.Minute)},
-		"recorded while it waits": {"its generation is the one it was bound with", 2, 2, 2 * time.Hour, at(time.Minute)},
+		"not edited":              {"the pool's limits are of no concern", 3, 3, 0, 0, at(time.Minute)},
+		"renewed":                 {"a heartbeat is no edit of the ttl", 3, 2, 2 * time.Hour, 2 * time.Hour, at(time.Minute)},
+		"renewed, without a ttl":  {"nor does it bring the pool's new limits", 3, 2, 0, 0, at(time.Minute)},
+		"unrecorded":              {"a crash came after the binding", 1, 0, 0, 0, at(time.Minute)},
+		"edited":                  {"it counts from the binding", 2, 1, 0, 2 * time.Minute, at(2 * time.Minute)},
+		"edited past the limit":   {"the limit is the pool's of now", 2, 1, time.Minute, 2 * time.Hour, at(time.Hour)},
+		"edited away":             {"the pool's limit is what is left", 2, 1, time.Minute, 0, at(time.Hour)},
+		"edited, unrecorded":      {"an edit between the two writes of a binding counts", 2, 0, 0, 2 * time.Minute, at(2 * time.Minute)},
+		"recorded while it waits": {"its generation is the one it was bound with", 2, 2, time.Minute, 2 * time.Hour, at(time.Minute)},
+	}
+	span := func(d time.Duration) *metav1.Duration {
+		if d == 0 {
+			return nil
+		}
+		return &metav1.Duration{Duration: d}
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := newClaim(v1alpha1.ClaimStatus{ObservedGeneration: tc.observed})
-			c.Generation = tc.generation
-			if tc.ttl != 0 {
-				c.Spec.TTL = &metav1.Duration{Duration: tc.ttl}
-			}
+			c := newClaim(v1alpha1.ClaimStatus{ObservedGeneration: tc.observed, TTL: span(tc.was)})
+			c.Generation, c.Spec.TTL = tc.generation, span(tc.ttl)
 			r := newReconciler(t, interceptor.Funcs{}, c, newMember(0, "u"))
 			got, err := pass(t, r)
 			if err != nil {
@@ -303,6 +308,9 @@ func TestReconciler_expiry(t *testing.T) {
 			st := status(t, r)
 			if !st.ExpiresAt.Equal(tc.want) || st.ObservedGeneration != tc.generation {
 				t.Errorf("%s: expires at %v instead of %v, generation %d", tc.reason, st.ExpiresAt, tc.want, st.ObservedGeneration)
+			}
+			if diff := cmp.Diff(c.Spec.TTL, st.TTL); diff != "" {
+				t.Errorf("%s: the ttl is not recorded:\n%s", tc.reason, diff)
 			}
 			if want := tc.want.Sub(r.Now()); got.RequeueAfter != want {
 				t.Errorf("%s: back after %s instead of %s", tc.reason, got.RequeueAfter, want)

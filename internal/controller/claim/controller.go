@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,14 +18,18 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // Indexes of Members by their claim.
@@ -56,25 +61,44 @@ type Reconciler struct {
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
+
+	start   sync.Once
+	started time.Time
+	beats   beats
 }
 
 // SetupWithManager has the controller woken by claims, by members that come
-// free, are claimed or lose their claim, and by pools that appear or go.
+// free, change while they are claimed or lose their claim, and by pools that
+// appear, change or go.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Member{}, FieldClaimName, claimName); err != nil {
 		return fmt.Errorf("index by claim: %w", err)
+	}
+	begin := manager.RunnableFunc(func(context.Context) error {
+		r.begin()
+		return nil
+	})
+	if err := mgr.Add(begin); err != nil {
+		return fmt.Errorf("note the start: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&v1alpha1.Claim{}).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
+		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.holding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			NewQueue:                r.NewQueue,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(r)
+}
+
+// begin notes when the controllers started, and returns it.
+func (r *Reconciler) begin() time.Time {
+	r.start.Do(func() { r.started = r.Now() })
+	return r.started
 }
 
 func claimName(o client.Object) []string {
@@ -91,31 +115,34 @@ func (r *Reconciler) concerned(ctx context.Context, o client.Object) []reconcile
 	if !ok {
 		return nil
 	}
-	requests := r.bound(ctx, m)
+	requests := r.givenTo(ctx, m)
 	if m.Spec.Claim == nil && m.Status.Phase == v1alpha1.PhaseAvailable {
-		requests = append(requests, r.claims(ctx, m.Namespace, m.Spec.Pool, pending)...)
+		requests = append(requests, r.claims(ctx, m.Namespace, m.Spec.Pool, snapshot.Pending)...)
 	}
 	return requests
 }
 
-// bound are the claims that the member was given to.
-func (r *Reconciler) bound(ctx context.Context, m *v1alpha1.Member) []reconcile.Request {
+// givenTo are the claims that the member was given to.
+func (r *Reconciler) givenTo(ctx context.Context, m *v1alpha1.Member) []reconcile.Request {
 	if c := m.Spec.Claim; c != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: c.Name}}}
 	}
 	return r.claims(ctx, m.Namespace, m.Spec.Pool, func(c *v1alpha1.Claim) bool {
-		return c.Status.Phase == v1alpha1.ClaimBound && c.Status.Member == m.Name
+		return bound(c) && c.Status.Member == m.Name
 	})
 }
 
 // waiting are the pool's claims that wait for a member.
 func (r *Reconciler) waiting(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.claims(ctx, o.GetNamespace(), o.GetName(), pending)
+	return r.claims(ctx, o.GetNamespace(), o.GetName(), snapshot.Pending)
 }
 
-func pending(c *v1alpha1.Claim) bool {
-	return c.Status.Phase == "" || c.Status.Phase == v1alpha1.ClaimPending
+// holding are the pool's claims that have a member.
+func (r *Reconciler) holding(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.claims(ctx, o.GetNamespace(), o.GetName(), bound)
 }
+
+func bound(c *v1alpha1.Claim) bool { return c.Status.Phase == v1alpha1.ClaimBound }
 
 func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want func(*v1alpha1.Claim) bool) []reconcile.Request {
 	var list v1alpha1.ClaimList
@@ -134,12 +161,14 @@ func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want fu
 // Reconcile brings one claim to where it should be, and lets the members go
 // that carry its name for a claim that is no more.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.begin()
 	var c v1alpha1.Claim
 	var wait time.Duration
 	err := r.Client.Get(ctx, req.NamespacedName, &c)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = nil
+		r.beats.forget(req.NamespacedName)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("get Claim %s: %w", req.Name, err)
 	default:
@@ -175,6 +204,7 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 	case !c.DeletionTimestamp.IsZero():
 		return 0, r.release(ctx, c)
 	case ended(c):
+		r.beats.forget(client.ObjectKeyFromObject(c))
 		return 0, r.clear(ctx, c)
 	}
 	if controllerutil.AddFinalizer(c, v1alpha1.FinalizerBinding) {
@@ -218,7 +248,7 @@ func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 
 // given tells that the claim got a member once. It never gets another.
 func given(c *v1alpha1.Claim) bool {
-	return c.Status.Phase == v1alpha1.ClaimBound || c.Status.Member != ""
+	return bound(c) || c.Status.Member != ""
 }
 
 func ended(c *v1alpha1.Claim) bool {

@@ -18,37 +18,43 @@ import (
 // keep says what the claim has, and ends it when its time is up. When that is
 // was fixed when it was bound; only an edit of the claim's own ttl moves it.
 func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) (time.Duration, error) {
+	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
+	if err != nil {
+		return 0, err
+	}
 	if edited(c) {
-		if err := r.renew(ctx, c, m); err != nil {
+		if err := r.extend(ctx, c, m, p); err != nil {
 			return 0, err
 		}
 	}
+	over := expired
 	if !past(m.Spec.Claim.ExpiresAt, r.Now()) {
-		return r.record(ctx, c, m)
+		if !r.silent(c, p) {
+			return r.record(ctx, c, m, p)
+		}
+		over = notRenewed(p)
 	}
 	// The end is recorded first. Whoever finds it, and the member still held,
 	// knows what is left to do; the other way round nobody could tell an
 	// expired claim from one whose member was lost.
-	if err := r.end(ctx, c, has(c, m), expired); err != nil {
+	if err := r.end(ctx, c, has(c, m), over); err != nil {
 		return 0, err
 	}
 	return 0, r.letGo(ctx, c, m)
 }
 
-// edited tells that the claim's ttl, the only mutable field of its spec, was
-// edited since its generation was last recorded. A claim of which nothing is
-// recorded yet counts from how it was made.
+// edited tells that the claim's ttl was edited since it was last recorded. A
+// claim of which nothing is recorded yet counts from how it was made.
 func edited(c *v1alpha1.Claim) bool {
-	return c.Generation != max(c.Status.ObservedGeneration, 1)
+	if c.Status.ObservedGeneration == 0 {
+		return c.Generation > 1
+	}
+	return c.Generation != c.Status.ObservedGeneration && !equality.Semantic.DeepEqual(c.Spec.TTL, c.Status.TTL)
 }
 
-// renew moves the time at which the claim ends, as its ttl and the pool's
+// extend moves the time at which the claim ends, as its ttl and the pool's
 // limits now say.
-func (r *Reconciler) renew(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) error {
-	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
-	if err != nil {
-		return err
-	}
+func (r *Reconciler) extend(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) error {
 	at := expiry(p, c, m.Spec.Claim.BoundAt)
 	if at.Equal(m.Spec.Claim.ExpiresAt) {
 		return nil
@@ -66,14 +72,24 @@ func (r *Reconciler) renew(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.M
 }
 
 // record says what the claim has. It comes back when the claim's time is up.
-func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) (time.Duration, error) {
-	var until time.Duration
+func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) (time.Duration, error) {
+	until := r.silence(c, p)
 	if at := m.Spec.Claim.ExpiresAt; at != nil {
-		until = max(at.Sub(r.Now()), time.Millisecond)
+		if left := max(at.Sub(r.Now()), time.Millisecond); until == 0 || left < until {
+			until = left
+		}
 	}
 	st := has(c, m)
 	st.Phase = v1alpha1.ClaimBound
-	return until, r.setStatus(ctx, c, st, says{metav1.ConditionTrue, "Bound", "it holds member " + m.Name})
+	request(&st, m, p)
+	begun := requested(&st) && !requested(&c.Status)
+	if err := r.setStatus(ctx, c, st, says{metav1.ConditionTrue, "Bound", "it holds member " + m.Name}); err != nil {
+		return 0, err
+	}
+	if begun {
+		r.Events.Eventf(c, m, corev1.EventTypeNormal, v1alpha1.ConditionUpdateRequested, "Notify", "member %s is stale: the pool asks for it back", m.Name)
+	}
+	return until, nil
 }
 
 // has is the claim's status when it holds the member, but for phase and
@@ -113,18 +129,12 @@ func (r *Reconciler) lose(ctx context.Context, c *v1alpha1.Claim) error {
 // end says that the claim has ended.
 func (r *Reconciler) end(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, e ending) error {
 	st.Phase = e.phase
+	noRequest(&st, "Ended", "the claim has ended")
 	if err := r.setStatus(ctx, c, st, says{metav1.ConditionFalse, e.reason, e.message}); err != nil {
 		return err
 	}
 	r.Events.Eventf(c, nil, corev1.EventTypeNormal, e.reason, "End", "%s", e.message)
 	return nil
-}
-
-// wait says that the claim waits, and for what.
-func (r *Reconciler) wait(ctx context.Context, c *v1alpha1.Claim, reason, message string) error {
-	st := *c.Status.DeepCopy()
-	st.Phase = v1alpha1.ClaimPending
-	return r.setStatus(ctx, c, st, says{metav1.ConditionFalse, reason, message})
 }
 
 // says is the condition Bound.
@@ -135,7 +145,7 @@ type says struct {
 
 // setStatus writes the status, of the claim's generation, if it differs.
 func (r *Reconciler) setStatus(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, s says) error {
-	st.ObservedGeneration = c.Generation
+	st.ObservedGeneration, st.TTL = c.Generation, c.Spec.TTL
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionBound, Status: s.bound, Reason: s.reason, Message: s.message, ObservedGeneration: c.Generation,
 	})

@@ -1,0 +1,91 @@
+package claim
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pawl-dev/pawl/api/v1alpha1"
+)
+
+// beats remember when claims were last heard of. They go by the controllers'
+// own clock alone, which in one process does not jump: what the holder wrote
+// only matters in that it is new. So neither a clock that is wrong nor one
+// that is set ends a claim early, and after a start each claim has one whole
+// heartbeat again.
+type beats struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]beat
+}
+
+// beat is the first sight of a claim that holds a member, with what its holder
+// last wrote and how often that is to be.
+type beat struct {
+	uid     types.UID
+	renewed time.Time
+	every   time.Duration
+	at      time.Time
+}
+
+// heard is when the claim was last heard of. A heartbeat that is asked for
+// newly, or changed, begins anew.
+func (b *beats) heard(c *v1alpha1.Claim, every time.Duration, now time.Time) time.Time {
+	is := beat{uid: c.UID, every: every, at: now}
+	if c.Spec.RenewTime != nil {
+		is.renewed = c.Spec.RenewTime.UTC()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := client.ObjectKeyFromObject(c)
+	if was, ok := b.last[key]; ok {
+		if at := was.at; was == (beat{is.uid, is.renewed, is.every, at}) {
+			return at
+		}
+	}
+	if b.last == nil {
+		b.last = map[types.NamespacedName]beat{}
+	}
+	b.last[key] = is
+	return now
+}
+
+func (b *beats) forget(claim types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, claim)
+}
+
+// silence is how long the claim may still go without a heartbeat, at least a
+// millisecond; 0 for ever.
+func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration {
+	every := heartbeat(p)
+	if every == 0 {
+		r.beats.forget(client.ObjectKeyFromObject(c))
+		return 0
+	}
+	now := r.Now()
+	return max(every-now.Sub(r.beats.heard(c, every, now)), time.Millisecond)
+}
+
+// silent tells that the holder of the claim has not been heard of for too long.
+func (r *Reconciler) silent(c *v1alpha1.Claim, p *v1alpha1.Pool) bool {
+	every, now := heartbeat(p), r.Now()
+	return every > 0 && now.Sub(r.beats.heard(c, every, now)) >= every
+}
+
+// heartbeat is how often the pool's claims have to be renewed; 0 for never.
+func heartbeat(p *v1alpha1.Pool) time.Duration {
+	if p == nil || p.Spec.Claims == nil || p.Spec.Claims.Heartbeat == nil {
+		return 0
+	}
+	return p.Spec.Claims.Heartbeat.Duration
+}
+
+// notRenewed is how a claim ends whose holder was not heard of.
+func notRenewed(p *v1alpha1.Pool) ending {
+	return ending{v1alpha1.ClaimExpired, "NotRenewed", fmt.Sprintf(
+		"it was not renewed for %s, as Pool %s asks (spec.claims.heartbeat); make another claim", heartbeat(p), p.Name)}
+}
