@@ -46,7 +46,16 @@ func TestOperatorRights(t *testing.T) {
 	}
 	a.runOperator(s.Config)
 
-	a.create(pools, "default", pool("p", `{replicas: 3, template: {sim: {version: "1"}}, update: {type: RollingUpdate}}`))
+	for _, source := range []string{`kind: ConfigMap, data: {k: v}`, `kind: Secret, stringData: {k: v}`} {
+		o := a.parse(`{apiVersion: v1, metadata: {name: s}, ` + source + `}`)
+		r, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		if _, err := client.Resource(r).Namespace("default").Create(context.Background(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.grant("default", "system:serviceaccount:default:reader", right{"list", "", r.Resource, "", "s"}, right{"watch", "", r.Resource, "", "s"})
+	}
+	a.create(pools, "default", pool("p", `{replicas: 3, template: {sim: {version: "1"}}, update: {type: RollingUpdate},
+		serviceAccountName: reader, sources: [{name: c, configMap: {name: s}}, {name: s, secret: {name: s}}]}`))
 	a.create(claims, "default", `{apiVersion: pawl.dev/v1alpha1, kind: Claim, metadata: {name: c}, spec: {pool: p}}`)
 	eventually(t, "the claim is bound", func() error { return a.has(claims, "c", "Bound", "status", "phase") })
 	if _, err := a.patch(pools, "default", "p", spec(`{"template":{"sim":{"version":"2"}}}`)); err != nil {

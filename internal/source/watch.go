@@ -217,7 +217,7 @@ func (o *objectWatch) follow(ctx context.Context, mapping *meta.RESTMapping, cli
 			return result, nil
 		},
 	}
-	r := cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, o, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, o, cache.ReflectorOptions{
 		// What goes wrong is said by whoever needs the source.
 		Name: "source " + o.key.String(), TypeDescription: o.key.gvk.String(), Logger: new(logr.Discard()),
 	})
