@@ -178,9 +178,10 @@ func TestFew(t *testing.T) {
 func TestFinder_Find(t *testing.T) {
 	t.Parallel()
 	first, second := store(t, process("a", "1s"), nil), store(t, process("a", "2s"), &Content{Render: new("r"), Sources: []Source{{Name: "s", Digests: map[string]string{"k": "1"}}}})
-	second.Revision = 2
-	all := []*appsv1.ControllerRevision{first, second}
-	one, two := RevisionID(first), RevisionID(second)
+	third := store(t, process("a", "3s"), &Content{Render: new("r"), Sources: []Source{{Name: "s", Digests: map[string]string{"k": "1"}}}})
+	second.Revision, third.Revision = 2, 3
+	all := []*appsv1.ControllerRevision{first, second, third}
+	one, two, three := RevisionID(first), RevisionID(second), RevisionID(third)
 	source := []Source{{Name: "s", Digests: map[string]string{"k": "1"}}}
 	tests := map[string]struct {
 		reason string
@@ -197,8 +198,9 @@ func TestFinder_Find(t *testing.T) {
 		"unknown":     {"nobody kept what the first is rendered to", Question{Content: &Content{Render: new("x")}}, process("a", "1s"), one, nil},
 		"adopted":     {"it was found out since", Question{Content: &Content{Render: new("x")}, Records: map[string]Record{one: {Render: new("y")}}}, process("a", "1s"), "", nil},
 		"template":    {"where the template is all that is known", Question{TemplateOnly: true}, process("a", "2s"), two, nil},
-		"live":        {"what is live makes no difference: the later one", Question{TemplateOnly: true, Live: []string{"process.stop"}}, process("a", "5s"), two, []string{one}},
-		"live, known": {"or the one that is preferred", Question{TemplateOnly: true, Live: []string{"process.stop"}, Prefer: one}, process("a", "5s"), one, []string{two}},
+		"live":        {"what is live makes no difference: the later one", Question{TemplateOnly: true, Live: []string{"process.stop"}}, process("a", "5s"), three, []string{two}},
+		"live, known": {"or the one that is preferred, which is the same as none with other sources", Question{TemplateOnly: true, Live: []string{"process.stop"}, Prefer: one}, process("a", "5s"), one, nil},
+		"live, all":   {"nor where all is known", Question{Content: &Content{Sources: source, Render: new("r")}, Live: []string{"process.stop"}, Prefer: two}, process("a", "5s"), two, []string{three}},
 	}
 	var shared Finder
 	for name, tt := range tests {

@@ -62,6 +62,7 @@ func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []stri
 		return nil, nil, fmt.Errorf("spec.template: %w", err)
 	}
 	var all []*appsv1.ControllerRevision
+	says := map[*appsv1.ControllerRevision]sums{}
 	for _, r := range q.Revisions {
 		have, err := f.sums(r, q.Live)
 		if err != nil {
@@ -72,6 +73,7 @@ func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []stri
 		}
 		if have.template == want.template && (q.TemplateOnly || have.matches(&want)) {
 			all = append(all, r)
+			says[r] = have
 		}
 	}
 	if len(all) == 0 {
@@ -86,8 +88,9 @@ func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []stri
 		}
 		return older(a, b)
 	})
+	want = says[found]
 	for _, r := range all {
-		if r != found {
+		if have := says[r]; r != found && have.template == want.template && have.matches(&want) {
 			same = append(same, RevisionID(r))
 		}
 	}
