@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,7 +117,7 @@ func (p *program) kubeconfigs() string {
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	err := errors.Join(v1alpha1.AddToScheme(s), appsv1.AddToScheme(s), eventsv1.AddToScheme(s), authenticationv1.AddToScheme(s), metav1.AddMetaToScheme(s))
+	err := errors.Join(v1alpha1.AddToScheme(s), corev1.AddToScheme(s), appsv1.AddToScheme(s), eventsv1.AddToScheme(s), authenticationv1.AddToScheme(s), metav1.AddMetaToScheme(s))
 	if err != nil {
 		return nil, fmt.Errorf("build scheme: %w", err)
 	}
@@ -130,6 +131,7 @@ func newMapper() meta.RESTMapper {
 	for _, kind := range []string{"Pool", "Member", "Claim"} {
 		m.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.Add(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), meta.RESTScopeNamespace)
 	m.Add(eventsv1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	m.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,10 +23,14 @@ func complete(p *program, root *cobra.Command) {
 		switch c.Name() {
 		case "get", "pause", "resume":
 			c.ValidArgsFunction = p.names(&v1alpha1.PoolList{}, true)
-		case "status", "claim":
+		case "status", "claim", "history", "undo", "retry":
 			c.ValidArgsFunction = p.names(&v1alpha1.PoolList{}, false)
+		case "diff":
+			c.ValidArgsFunction = p.poolRevision
 		case "explain":
 			c.ValidArgsFunction = p.slots
+		case "recycle", "hold", "unhold", "skip":
+			c.ValidArgsFunction = p.members
 		case "release":
 			c.ValidArgsFunction = p.names(&v1alpha1.ClaimList{}, true)
 		}
@@ -54,6 +59,41 @@ func (p *program) slots(c *cobra.Command, args []string, toComplete string) ([]c
 	var found []cobra.Completion
 	for _, name := range p.list(&v1alpha1.MemberList{}, ofPool(pool)) {
 		found = append(found, pool+"/"+strings.TrimPrefix(name, pool+"-"))
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// members completes POOL/INDEX.
+func (p *program) members(c *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	found, directive := p.slots(c, args, toComplete)
+	if strings.Contains(toComplete, "/") {
+		return found, directive
+	}
+	for i := range found {
+		found[i] += "/"
+	}
+	return found, directive | cobra.ShellCompDirectiveNoSpace
+}
+
+// poolRevision completes POOL and REVISION.
+func (p *program) poolRevision(c *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return p.names(&v1alpha1.PoolList{}, false)(c, args, toComplete)
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.revisions(c, args, toComplete)
+}
+
+// revisions completes the ids of the revisions of the pool that is named.
+func (p *program) revisions(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []cobra.Completion
+	for _, name := range p.list(&appsv1.ControllerRevisionList{}, client.MatchingLabels{v1alpha1.LabelPool: args[0]}) {
+		found = append(found, strings.TrimPrefix(name, args[0]+"-"))
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }

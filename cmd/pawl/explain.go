@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +23,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/rollout"
 )
+
+// fewPlaces is how many places in which revisions differ are named.
+const fewPlaces = 5
 
 // manySentences is how many members of a pool are explained one by one.
 const manySentences = 20
@@ -88,7 +94,8 @@ func (p *program) explain(ctx context.Context, k *cluster, name string, index in
 	return e.member(p.Out, i, events)
 }
 
-// explanation asks the engine about the pool.
+// explanation asks the engine about the pool. Sources it does not read: what
+// the controller said of them last counts.
 func (c *cluster) explanation(ctx context.Context, name string, now time.Time) (*explanation, error) {
 	p, err := c.pool(ctx, name)
 	if err != nil {
@@ -105,12 +112,82 @@ func (c *cluster) explanation(ctx context.Context, name string, now time.Time) (
 	for i := range list.Items {
 		s.Revisions = append(s.Revisions, &list.Items[i])
 	}
-	e := &explanation{stored: s, now: now}
-	if e.snapshot, err = s.Snapshot(now); err != nil {
+	if s.Claims, err = c.claims(ctx, name); err != nil {
 		return nil, err
 	}
-	e.plan = rollout.New(e.snapshot, now)
-	return e, nil
+	if why := unresolved(p); why != "" && s.Invalid == nil {
+		s.Invalid = errors.New(why)
+	}
+	e := &explanation{stored: s, now: now}
+	return e, e.ask()
+}
+
+// unresolved is why the pool's sources cannot be read; empty if they can.
+func unresolved(p *v1alpha1.Pool) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSourcesResolved)
+	if c == nil || c.Status == metav1.ConditionTrue || p.Status.ObservedGeneration < p.Generation {
+		return ""
+	}
+	return c.Message
+}
+
+// ask asks the engine about what is stored now.
+func (e *explanation) ask() error {
+	var err error
+	if e.snapshot, err = e.stored.Snapshot(e.now); err != nil {
+		return err
+	}
+	e.plan = rollout.New(e.snapshot, e.now)
+	return nil
+}
+
+// wanted is the id of what the template says now, whether it is the target or
+// was rolled back.
+func (e *explanation) wanted() string {
+	if back := e.snapshot.RolledBack.ID; back != "" {
+		return string(back)
+	}
+	return string(e.snapshot.Target.ID)
+}
+
+func (e *explanation) current() string { return string(e.snapshot.Current.ID) }
+
+// revision is the one with the id; nil if it is not stored.
+func (e *explanation) revision(id string) *appsv1.ControllerRevision {
+	for _, r := range e.stored.Revisions {
+		if history.RevisionID(r) == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// differences are the places in which two revisions differ, in words: those of
+// the template, and others. Of one that is not stored nothing is known.
+func (e *explanation) differences(before, after string) (template, others []string, err error) {
+	a, b := e.revision(before), e.revision(after)
+	if a == nil || b == nil {
+		return nil, nil, nil
+	}
+	all, err := history.Differences(a, b, e.stored.Pool.Spec.Template.LiveFields)
+	for _, place := range all {
+		if place == "template" || strings.HasPrefix(place, "template.") || strings.HasPrefix(place, "template[") {
+			template = append(template, place)
+		} else {
+			others = append(others, place)
+		}
+	}
+	return template, others, err
+}
+
+// differs says in which places two revisions differ; empty if that is not
+// known.
+func (e *explanation) differs(before, after string) string {
+	template, others, err := e.differences(before, after)
+	if err != nil || before == after {
+		return ""
+	}
+	return history.Few(append(template, others...), fewPlaces)
 }
 
 // find is the position of the member with the index; -1 if there is none.
@@ -142,7 +219,7 @@ func (e *explanation) numbers() numbers {
 	c := &e.plan.Counts
 	return numbers{
 		updated: c.Updated, total: c.Members, free: c.Free, claimed: c.Claimed, rolling: c.Rolling,
-		unknown: c.Unknown, surge: c.Surge, failed: c.Failed, waiting: recorded(e.stored.Pool).waiting, state: e.plan.Updated.Reason,
+		unknown: c.Unknown, surge: c.Surge, failed: c.Failed, waiting: e.snapshot.Waiting, state: e.plan.Updated.Reason,
 	}
 }
 
@@ -152,13 +229,19 @@ func (e *explanation) target(b *strings.Builder) {
 	s := e.snapshot
 	if s.Target.ID != s.Current.ID {
 		fmt.Fprintf(b, "target: revision %s, from %s\n", s.Target.ID, s.Current.ID)
+		if places := e.differs(e.current(), string(s.Target.ID)); places != "" {
+			fmt.Fprintf(b, "differs: %s\n", places)
+		}
 	} else {
 		fmt.Fprintf(b, "target: revision %s\n", s.Target.ID)
 	}
-	for _, line := range remarks(e.stored.Pool) {
+	for _, line := range remarks(e.stored.Pool, e.now) {
 		if !strings.HasPrefix(line, "next: ") {
 			fmt.Fprintf(b, "note: %s\n", line)
 		}
+	}
+	for _, line := range slices.Concat(asides(e.stored.Pool, e.stored.Members, e.now), asked(e.stored.Claims)) {
+		fmt.Fprintf(b, "note: %s\n", line)
 	}
 	if err := e.stored.Invalid; err != nil {
 		fmt.Fprintf(b, "invalid: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,9 @@ func (e *explanation) member(w io.Writer, i int, events []eventsv1.Event) error 
 	b.WriteString("\nwhy:\n")
 	if reason := e.plan.Verdict(slot); reason != "" {
 		fmt.Fprintf(&b, "  %s: %s\n", reason, e.plan.Explain(slot))
+		if places := e.differs(m.Status.Revision, string(e.snapshot.Target.ID)); places != "" {
+			fmt.Fprintf(&b, "  differs: %s\n", places)
+		}
 	} else {
 		fmt.Fprintf(&b, "  %s\n", e.plan.Explain(slot))
 	}
@@ -47,7 +52,7 @@ func (e *explanation) member(w io.Writer, i int, events []eventsv1.Event) error 
 	return err
 }
 
-// facts are what is recorded of a member.
+// facts are what is recorded of a member, and of the claim that it has.
 func (e *explanation) facts(m *v1alpha1.Member) []string {
 	st := &m.Status
 	list := []string{fmt.Sprintf("revision %s, incarnation %d, address %s", orDash(st.Revision), st.Incarnation, orDash(st.Address))}
@@ -56,6 +61,12 @@ func (e *explanation) facts(m *v1alpha1.Member) []string {
 		if c.ExpiresAt != nil {
 			line += ", expires in " + age(e.now, c.ExpiresAt.Time)
 		}
+		list = append(list, line)
+	}
+	if c := requested(e.claim(m)); c != nil {
+		list = append(list, fmt.Sprintf("its holder was asked %s ago to give it back: %s", age(c.LastTransitionTime.Time, e.now), c.Message))
+	}
+	if line := held(m, e.now); line != "" {
 		list = append(list, line)
 	}
 	if d := disruption(m); d != nil {
@@ -68,6 +79,25 @@ func (e *explanation) facts(m *v1alpha1.Member) []string {
 		list = append(list, "the next attempt to make a body is in "+age(e.now, t.Time))
 	}
 	return list
+}
+
+// requested is the condition of a claim whose holder was asked to give its
+// member back; nil if that is not so.
+func requested(c *v1alpha1.Claim) *metav1.Condition {
+	if c == nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionUpdateRequested) {
+		return nil
+	}
+	return meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionUpdateRequested)
+}
+
+// claim is the one that a member has; nil if it has none, or that is gone.
+func (e *explanation) claim(m *v1alpha1.Member) *v1alpha1.Claim {
+	for _, c := range e.stored.Claims {
+		if m.Spec.Claim != nil && c.Name == m.Spec.Claim.Name && c.UID == m.Spec.Claim.UID {
+			return c
+		}
+	}
+	return nil
 }
 
 // events are the latest ones about a member, of its pool and of its claims,

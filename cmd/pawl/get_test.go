@@ -125,9 +125,15 @@ func TestComplete(t *testing.T) {
 		"claims":          {[]string{"release", ""}, []string{"mine"}},
 		"pools, slots":    {[]string{"explain", ""}, []string{p.Name}},
 		"slots":           {[]string{"explain", "web/"}, []string{"web/0", "web/1", "web/2", "web/3"}},
+		"pools of slots":  {[]string{"hold", ""}, []string{"web/"}},
+		"held slots":      {[]string{"hold", "web/"}, []string{"web/0", "web/1", "web/2", "web/3"}},
+		"pools, history":  {[]string{"history", ""}, []string{p.Name}},
+		"revisions":       {[]string{"diff", "web", ""}, []string{"9pddxxgw7rvz", "s66lgtrnbk28"}},
+		"two revisions":   {[]string{"diff", "web", "1", ""}, nil},
+		"to a revision":   {[]string{"undo", "web", "--to", ""}, []string{"9pddxxgw7rvz", "s66lgtrnbk28"}},
 		"output formats":  {[]string{"get", "-o", ""}, []string{"json", "yaml", "wide", "name"}},
 		"only those":      {[]string{"status", "-o", ""}, []string{"json", "yaml"}},
-		"commands, a few": {[]string{"re"}, []string{"release", "resume"}},
+		"commands, a few": {[]string{"re"}, []string{"recycle", "release", "resume", "retry"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

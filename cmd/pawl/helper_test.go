@@ -81,6 +81,7 @@ func newTerminal(t *testing.T, objects ...client.Object) *terminal {
 		WithIndex(&v1alpha1.Member{}, "spec.pool", byPool).
 		WithIndex(&v1alpha1.Claim{}, "spec.pool", byPool).
 		WithIndex(&v1alpha1.Pool{}, "metadata.name", byName).
+		WithIndex(&v1alpha1.Member{}, "metadata.name", byName).
 		WithIndex(&v1alpha1.Claim{}, "metadata.name", byName).
 		WithIndex(&eventsv1.Event{}, "regarding.kind", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Kind} }).
 		WithIndex(&eventsv1.Event{}, "regarding.name", func(o client.Object) []string { return []string{o.(*eventsv1.Event).Regarding.Name} }).
@@ -113,9 +114,9 @@ func world(t *testing.T) (p *v1alpha1.Pool, objects []client.Object) {
 			Update: &v1alpha1.Update{Type: &rolling},
 		},
 	}
-	old := revision(t, p, 1, history.Record{StoodAt: micro(-time.Hour)})
+	old := keep(t, p, 1, history.Record{StoodAt: micro(-time.Hour)})
 	version = "2"
-	target := revision(t, p, 2, history.Record{TargetSince: micro(-time.Minute)})
+	target := keep(t, p, 2, history.Record{TargetSince: micro(-time.Minute)})
 	p.Status = v1alpha1.PoolStatus{
 		ObservedGeneration: 2, Replicas: 4, Free: 2, Claimed: 1, Provisioning: 1, Updated: 1, Stale: 2, Rolling: 1, WaitingClaims: 1,
 		CurrentRevision: history.RevisionID(old), TargetRevision: history.RevisionID(target),
@@ -156,7 +157,7 @@ func blocked(m *v1alpha1.Member, reason string) {
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionFalse, Reason: reason}}
 }
 
-func revision(t *testing.T, p *v1alpha1.Pool, number int64, rec history.Record) *appsv1.ControllerRevision {
+func keep(t *testing.T, p *v1alpha1.Pool, number int64, rec history.Record) *appsv1.ControllerRevision {
 	t.Helper()
 	c, err := history.ContentOf(&p.Spec.Template)
 	if err != nil {

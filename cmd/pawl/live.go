@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -21,6 +22,7 @@ const (
 type live struct {
 	out  io.Writer
 	size func() (width, height int)
+	now  func() time.Time
 	all  bool
 
 	last    *v1alpha1.Pool
@@ -31,8 +33,8 @@ type live struct {
 	drawn   int
 }
 
-func newLive(out io.Writer, size func() (width, height int), all bool) *live {
-	return &live{out: out, size: size, all: all, members: map[string]*v1alpha1.Member{}}
+func newLive(out io.Writer, size func() (width, height int), now func() time.Time, all bool) *live {
+	return &live{out: out, size: size, now: now, all: all, members: map[string]*v1alpha1.Member{}}
 }
 
 func (l *live) pool(p *v1alpha1.Pool) {
@@ -73,7 +75,7 @@ func (l *live) picture(width, height int) []string {
 	members := slices.Collect(maps.Values(l.members))
 	sortMembers(members)
 	const others = 6 // lines around those of the members
-	t := &tree{pool: l.last, members: members, all: l.all, summed: !l.all && len(members)+others > height}
+	t := &tree{pool: l.last, members: members, now: l.now(), all: l.all, summed: !l.all && len(members)+others > height}
 	updated, total := progress(l.last)
 	lines := []string{bar(updated, total, min(40, width-20))}
 	lines = append(lines, strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")...)

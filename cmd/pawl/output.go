@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
@@ -76,4 +78,18 @@ func (o *output) print(w io.Writer, obj runtime.Object) error {
 func kinded[T runtime.Object](o T, kind string) T {
 	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	return o
+}
+
+// encode writes what is not an object of the API.
+func (o *output) encode(w io.Writer, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	data = append(data, '\n')
+	if o.value == asYAML {
+		data, err = yaml.Marshal(v)
+	}
+	if err != nil {
+		return fmt.Errorf("encode as %s: %w", o.value, err)
+	}
+	_, err = w.Write(data)
+	return err
 }

@@ -64,8 +64,11 @@ func (s *status) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	t := &tree{pool: pool, members: members, all: s.all}
+	t := &tree{pool: pool, members: members, all: s.all, now: s.now()}
 	if s.out.value == asText {
+		if t.claims, err = k.notified(c.Context(), pool); err != nil {
+			return err
+		}
 		_, err := fmt.Fprint(s.Out, t)
 		return err
 	}

@@ -139,7 +139,7 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	p, objects := world(t)
 	var out bytes.Buffer
-	l := newLive(&out, func() (int, int) { return 72, 8 }, false)
+	l := newLive(&out, func() (int, int) { return 72, 8 }, func() time.Time { return noon }, false)
 	l.tick() // nothing to draw yet
 	l.pool(p)
 	for _, o := range objects {
@@ -172,8 +172,8 @@ func TestStatus_watch(t *testing.T) {
 		errors string
 	}{
 		"updated":     {"a rollout that has ended ends the watch", condition(metav1.ConditionTrue, "AllMembersCurrent"), 0, ""},
-		"halted":      {"only a person gets it any further", condition(metav1.ConditionFalse, "UpdateHalted"), 1, "UpdateHalted: so it is; correct the template"},
-		"rolled back": {"only a person gets it any further", condition(metav1.ConditionFalse, "RolledBack"), 1, "RolledBack: so it is; correct the template"},
+		"halted":      {"only a person gets it any further", condition(metav1.ConditionFalse, "UpdateHalted"), 1, "pool web: UpdateHalted: so it is"},
+		"rolled back": {"only a person gets it any further", condition(metav1.ConditionFalse, "RolledBack"), 1, "pool web: RolledBack: so it is"},
 		"too slow":    {"it is still on its way", condition(metav1.ConditionFalse, "RollingUpdate"), 1, "pool web is not updated after 10m0s: 1 of 4 updated"},
 		"born": {"the last bodies are on their way", func(p *v1alpha1.Pool) {
 			condition(metav1.ConditionTrue, "AllMembersCurrent")(p)

@@ -22,6 +22,9 @@ const manyMembers = 50
 type tree struct {
 	pool    *v1alpha1.Pool
 	members []*v1alpha1.Member
+	// claims are those whose holder may have been asked to give a member back.
+	claims []*v1alpha1.Claim
+	now    time.Time
 	// all members are told one by one, however many there are; summed: none is.
 	all, summed bool
 }
@@ -30,7 +33,7 @@ type tree struct {
 func (t *tree) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pool %s/%s: %s\n", t.pool.Namespace, t.pool.Name, t.numbers())
-	for _, line := range remarks(t.pool) {
+	for _, line := range slices.Concat(remarks(t.pool, t.now), asides(t.pool, t.members, t.now), asked(t.claims)) {
 		fmt.Fprintf(&b, "│ %s\n", line)
 	}
 	if len(t.members) == 0 {
@@ -118,26 +121,6 @@ func progress(p *v1alpha1.Pool) (updated, total int) {
 		return int(r.Updated), int(r.Total)
 	}
 	return int(p.Status.Updated), int(p.Status.Replicas)
-}
-
-// remarks are what a person should know beside the numbers.
-func remarks(p *v1alpha1.Pool) []string {
-	var list []string
-	switch {
-	case !p.DeletionTimestamp.IsZero():
-		list = append(list, "it is being deleted")
-	case p.Status.ObservedGeneration == 0:
-		list = append(list, "no controller has looked at it yet; is `pawl controller` or pawld running?")
-	case p.Status.ObservedGeneration < p.Generation:
-		list = append(list, "the controller has not seen its latest edit yet")
-	}
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
-		list = append(list, "stalled: "+c.Message)
-	}
-	if r := p.Status.Rollout; r != nil && r.Next != "" {
-		list = append(list, "next: "+r.Next)
-	}
-	return list
 }
 
 // rows are the members as a table, its head first.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/yaml"
 )
 
 // release is Pawl's own version, set by the linker.
@@ -61,18 +59,10 @@ func (p *program) printVersions(v *versions, out *output) error {
 	} else {
 		text += fmt.Sprintf("server: %s\n", v.Unreachable)
 	}
-	data, err := []byte(text), error(nil)
-	switch out.value {
-	case asJSON:
-		data, err = json.MarshalIndent(v, "", "  ")
-		data = append(data, '\n')
-	case asYAML:
-		data, err = yaml.Marshal(v)
+	if out.value != asText {
+		return out.encode(p.Out, v)
 	}
-	if err != nil {
-		return fmt.Errorf("encode versions: %w", err)
-	}
-	_, err = p.Out.Write(data)
+	_, err := fmt.Fprint(p.Out, text)
 	return err
 }
 

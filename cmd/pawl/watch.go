@@ -52,7 +52,7 @@ func (s *status) observer() observer {
 				return 80, 24
 			}
 			return width, height
-		}, s.all)
+		}, s.now, s.all)
 	}
 	return newJournal(s.Out, s.now)
 }
@@ -148,7 +148,7 @@ func (f *following) verdict(ctx context.Context, pool string, timeout time.Durat
 	case f.last == nil || !over(f.last):
 		return cause // interrupted
 	case stoppedFor(f.last) != "":
-		return fmt.Errorf("pool %s: %s; correct the template or take it back", pool, stoppedFor(f.last))
+		return fmt.Errorf("pool %s: %s", pool, stoppedFor(f.last))
 	}
 	return nil
 }
