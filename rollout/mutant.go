@@ -63,9 +63,9 @@ func (q *pass) resize() {
 // Rule 7, broken: surge is whatever maxSurge says.
 func (q *pass) surgeRoom() int {
 	if broken == 7 {
-		return q.s.Policy.surge()
+		return q.surgeMost()
 	}
-	return min(q.s.Policy.surge(), q.work())
+	return min(q.surgeMost(), q.work())
 }
 
 // Rule 8, broken: a stale member that cannot be taken hides those behind it.

@@ -117,7 +117,7 @@ func (q *pass) shrink(n int) {
 }
 
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || m.Claimed || m.busy() && !m.lost() || m.Held || m.Stuck || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || (m.Claimed || m.busy()) && !m.lost() || m.Held || m.Stuck || q.acted(m) {
 		return false
 	}
 	return !q.failing || m.Index != q.probation || q.desired() == 0
@@ -137,6 +137,15 @@ func (q *pass) surgeAllowed() int {
 	return q.surgeRoom()
 }
 
+// surgeMost is how many surge slots there may be at most.
+func (q *pass) surgeMost() int {
+	p := &q.s.Policy
+	if p.HasCeiling {
+		return min(p.surge(), max(0, p.MaxMembers-q.l.onTop-q.desired()))
+	}
+	return p.surge()
+}
+
 // settledSurge is how many of the surge slots stay while the rollout does not
 // go on: those that have served, and the one on probation.
 func (q *pass) settledSurge() int {
@@ -147,7 +156,7 @@ func (q *pass) settledSurge() int {
 			pending++
 		}
 	}
-	n := max(0, min(q.s.Policy.surge(), q.s.Surge, q.excess())-pending)
+	n := max(0, min(q.surgeMost(), q.s.Surge, q.excess())-pending)
 	if q.failing && q.probation >= 0 {
 		n = max(n, min(1, q.excess()))
 	}

@@ -4,10 +4,10 @@ package rollout
 // over a large pool leaves out those of which nothing can be decided now.
 //
 // All are simply in service: their bodies serve and their revisions are known,
-// and nobody disrupts, cordons, deletes or recycles them. A plan for such a
-// snapshot is the one for the whole pool but for what it says of members that
-// are not listed, as long as the rollout takes none of them, none is too many,
-// no revision has failed, and indexes of new slots are not looked at.
+// and nobody disrupts, cordons, deletes or recycles them. While no revision has
+// failed, those that a rollout takes next are listed and the plan is neither
+// Short nor not Whole, it is the one for the whole pool, but for what it says of
+// members that are not listed.
 type Rest struct {
 	// Free and Claimed are how many there are.
 	Free, Claimed int
@@ -19,6 +19,45 @@ type Rest struct {
 }
 
 func (r *Rest) members() int { return r.Free + r.Claimed }
+
+// Count counts the member n times, which may be negative. It has to be Simple;
+// whether it has recovered is left to the caller.
+func (r *Rest) Count(m *Member, target Revision, n int) {
+	if m.Claimed {
+		r.Claimed += n
+	} else {
+		r.Free += n
+	}
+	if m.Runs != target {
+		r.Stale += n
+	}
+	if m.Candidate(target) {
+		r.Work += n
+	}
+}
+
+// Simple tells whether the member may be among the rest.
+func (m *Member) Simple() bool { return m.simple() }
+
+// Candidate tells whether the member is simply in service, and a rollout to the
+// target could take it.
+func (m *Member) Candidate(target Revision) bool {
+	return m.simple() && m.Runs != target && m.nobodys() && !m.Skipped
+}
+
+// Short tells whether the rollout would take more members than are listed.
+func (p *Plan) Short() bool {
+	q := p.pass
+	return q.s.Rest.Work > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
+}
+
+// Whole tells whether the plan is the one for the whole pool: it makes no slots
+// and removes none that are too many, since either depends on members that are
+// not listed.
+func (p *Plan) Whole() bool {
+	q := p.pass
+	return q.made == 0 && !q.resizing && q.excess() <= q.surplus
+}
 
 // enterRest adds the members that are not listed.
 func (q *pass) enterRest() {

@@ -41,7 +41,7 @@ func (q *pass) resize() {
 }
 
 // Rule 7: surge never exceeds the work left that could be rolled now.
-func (q *pass) surgeRoom() int { return min(q.s.Policy.surge(), q.work()) }
+func (q *pass) surgeRoom() int { return min(q.surgeMost(), q.work()) }
 
 // Rule 8: skip, don't stop. lowest are the positions of the first n members by
 // index that qualify; one that does not hides nobody.

@@ -23,7 +23,11 @@ func (m *Member) drains() bool {
 func (q *pass) undo(i int, why Why) {
 	m := &q.s.Members[i]
 	rev := m.Runs
-	if rev == "" && q.current.ID != q.target.ID {
+	switch {
+	case rev != "":
+	case m.Disruption.Remove:
+		rev = m.Wants // as what it was adopted, if it was
+	case q.current.ID != q.target.ID:
 		rev = q.current.ID // stays stale, although nobody can tell what it runs
 	}
 	if m.leaving() {

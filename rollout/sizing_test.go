@@ -118,6 +118,33 @@ func TestNew_sizing(t *testing.T) {
 			s:      pool(3, current, warm(1), policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true }), member(0, claimed), member(1, claimed)),
 			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
 		},
+		"surge above the ceiling": {
+			reason: "surge slots are under it too",
+			s:      pool(3, policy(func(p *Policy) { p.Desired, p.MaxSurge, p.MaxMembers, p.HasCeiling = 2, 1, 2, true })),
+			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"}, blockers: "PoolResizing 3",
+		},
+		"too many, and a holder's body is gone": {
+			reason: "rule 10: it is down, and goes first, with its claim",
+			s: pool(2, current, warm(1), member(1, func(m *Member) {
+				m.Claimed, m.Phase, m.Gone, m.Body = true, Failed, true, false
+			})),
+			want: []string{"Disrupt 1 ScaleDown, remove (Excess)"},
+		},
+		"too many, and a busy body is gone": {
+			reason: "rule 1: what is gone is not busy",
+			s: pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(0, claimed), member(1, func(m *Member) {
+				m.Occupancy, m.Phase, m.Gone, m.Body = Busy, Failed, true, false
+			})),
+			want: []string{"Disrupt 1 ScaleDown, remove (PoolDeleted)"},
+		},
+		"needed again, adopted": {
+			reason: "what was taken as it is stays that",
+			s: pool(1, current, member(0, func(m *Member) {
+				drains(ScaleDown)(m)
+				m.Wants, m.Runs = "A", ""
+			})),
+			want: []string{"Undo 0 A (NeededAgain)"},
+		},
 		"below the ceiling's size": {
 			reason: "members that the ceiling leaves no room for are no resize that ends",
 			s: pool(3, policy(func(p *Policy) {
