@@ -197,6 +197,37 @@ func TestClaimHolder(t *testing.T) {
 	}
 }
 
+// Whoever may write claims does not therefore keep somebody else's alive, or
+// end it.
+func TestClaimHolder_Renew(t *testing.T) {
+	a := admin(t)
+	ns := a.namespace()
+	const alice, bob, boss = "alice", "bob", "boss"
+	for _, user := range []string{alice, bob, boss} {
+		a.grant(ns, user, right{"create", "pawl.dev", "claims", "", ""}, right{"patch", "pawl.dev", "claims", "", ""})
+	}
+	a.grant(ns, boss, right{"update", "pawl.dev", "claims", "holder", ""})
+	const lacks = "only its holder, alice, renews a claim or changes its ttl: bob lacks the verb update on claims/holder"
+	as(t, alice).create(claims, ns, `{apiVersion: pawl.dev/v1alpha1, kind: Claim, metadata: {name: c}, spec: {pool: p, ttl: 1h}}`)
+	for _, c := range []struct {
+		reason, user string
+		write        write
+		want         string
+	}{
+		{"the holder renews it", alice, spec(`{"renewTime":"2030-01-01T00:00:00.000000Z"}`), ""},
+		{"nobody else does", bob, spec(`{"renewTime":"2030-01-01T00:01:00.000000Z"}`), lacks},
+		{"nor takes that back", bob, spec(`{"renewTime":null}`), lacks},
+		{"the holder changes its ttl", alice, spec(`{"ttl":"2h"}`), ""},
+		{"nobody else does", bob, spec(`{"ttl":"1s"}`), lacks},
+		{"nor takes it away", bob, spec(`{"ttl":null}`), lacks},
+		{"what is not about its time is as before", bob, write{"", `{"metadata":{"labels":{"team":"b"}}}`}, ""},
+		{"whoever has the right does", boss, spec(`{"ttl":"3h","renewTime":"2030-01-01T00:02:00.000000Z"}`), ""},
+	} {
+		_, err := as(t, c.user).patch(claims, ns, "c", c.write)
+		expect(t, c.reason, err, c.want)
+	}
+}
+
 // Server-side apply of the same claim twice changes nothing the second time,
 // although the holder is not in what is applied.
 func TestClaimHolder_Apply(t *testing.T) {
