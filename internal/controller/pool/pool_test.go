@@ -35,7 +35,7 @@ import (
 type bench struct {
 	*Reconciler
 
-	t   *testing.T
+	t   testing.TB
 	now time.Time
 }
 
@@ -49,7 +49,7 @@ func newPool(n int32) *v1alpha1.Pool {
 	}
 }
 
-func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *bench {
+func newBench(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
