@@ -28,6 +28,15 @@
 // kinds of the template. Without list and watch everything works, but changes
 // are noticed by looking again every few seconds (Observation.Recheck).
 //
+// # Updates
+//
+// A body is updated where it is by applying the next template to its objects, by
+// UID; what that names besides is made, and what it does not name any more is
+// deleted. The fields that it names become what it says, whoever has changed
+// them. Live fields are applied with all else that the body's own template says,
+// since only so the API server knows which element of a list is meant; but then
+// what somebody else has changed or removed stays as it is.
+//
 // # Readiness
 //
 // With template.ready, a body is ready when all its expressions are true;

@@ -8,11 +8,12 @@
 //	slot.json            the ports of the slot, and who its body is
 //	stdout.log[.1 …]     what the body writes, kept until the next one is made
 //	stderr.log[.1 …]
-//	work-N, tmp-N        working and temporary directory of incarnation N
+//	work-N, tmp-N        working and temporary directory of incarnation N, and
+//	                     of those that it was updated to
 //
 // What a body is, how it is judged and how it is ended is taken from the
 // template when it is made, and kept: a template that changes meanwhile changes
-// nothing for the bodies that are there.
+// nothing for the bodies that are there, but for what is live in it.
 //
 // # Starting
 //
@@ -37,6 +38,14 @@
 // All processes of a body are told by the stop signal and, after the grace, by
 // SIGKILL. That happens to what is left of it, too, when its first process
 // ends by itself: a body ends as a whole. It is gone when none of them is left.
+//
+// # Updates
+//
+// A body that is updated where it is ends as a whole, as it would if it was told
+// to go, and then starts anew in its directories and with its ports. slot.json
+// says so from before the first signal until the new program was let go; in
+// between, whoever comes later finds a body that has ended and is to start, and
+// counts as what it was.
 //
 // # Readiness
 //

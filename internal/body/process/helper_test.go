@@ -166,6 +166,8 @@ type errand struct {
 	Create   bool
 	Delete   bool
 	ReadyNow bool // wait until it is ready
+	// Update makes it the next incarnation, as this says.
+	Update *v1alpha1.Process
 }
 
 // helperKind does an errand with a kind of its own and is killed, as by kill
@@ -199,6 +201,10 @@ func helperKind(dir, point, order string) {
 		check(err)
 		e.ReadyNow = o.State != body.Ready
 		time.Sleep(time.Millisecond)
+	}
+	if e.Update != nil {
+		_, err := updateTo(k, nextOf(e.Slot), e.Update)
+		check(err)
 	}
 	if e.Delete {
 		o, err := k.Observe(ctx, e.Slot, nil)

@@ -46,6 +46,8 @@ var (
 	_ body.Kind      = (*Kind)(nil)
 	_ body.Forgetter = (*Kind)(nil)
 	_ body.Validator = (*Kind)(nil)
+	_ body.Updater   = (*Kind)(nil)
+	_ body.Liver     = (*Kind)(nil)
 )
 
 var errClosed = errors.New("the process kind is closed")
@@ -137,6 +139,7 @@ func (k *Kind) adopt() error {
 			// Its starter died this moment. It runs, or it ends.
 			time.Sleep(time.Millisecond)
 		}
+		s.settle()
 		if err := k.follow(s, leader); err != nil {
 			return err
 		}
@@ -196,7 +199,7 @@ func (k *Kind) Create(_ context.Context, slot body.Slot, template *v1alpha1.Temp
 		return body.Observation{}, s.damage
 	}
 	if b := s.record.Body; b != nil {
-		if b.MemberUID != slot.UID || b.Incarnation != slot.Incarnation || b.Revision != slot.Revision {
+		if !b.is(slot) || b.UpdateAt != nil {
 			return body.Observation{}, fmt.Errorf("%w: incarnation %d of revision %s, body %s, is still there", body.ErrOccupied, b.Incarnation, b.Revision, b.UID)
 		}
 		return s.observe(), nil
@@ -209,6 +212,7 @@ func (k *Kind) Create(_ context.Context, slot body.Slot, template *v1alpha1.Temp
 	return s.observe(), nil
 }
 
+// create starts the body, or starts it anew if it has ended for that.
 func (k *Kind) create(s *slot, slot body.Slot, template *v1alpha1.Template) error {
 	ports, err := k.ports.assign(s.key, portNames(template))
 	if err != nil {
@@ -229,7 +233,7 @@ func portNames(template *v1alpha1.Template) []string {
 }
 
 // Observe implements body.Kind. What it tells comes from memory. The template
-// does not matter: a body is judged as it was made to be.
+// does not matter: a body is judged as it was made to be, but for what is live.
 func (k *Kind) Observe(_ context.Context, slot body.Slot, _ *v1alpha1.Template) (body.Observation, error) {
 	s := k.find(slot)
 	if s == nil {
@@ -279,6 +283,11 @@ func (k *Kind) Validate(slot body.Slot, template *v1alpha1.Template) error {
 	if _, err := keyOf(slot); err != nil {
 		return err
 	}
+	return k.validate(slot, template)
+}
+
+// validate checks the template with ports that are none of the slot's.
+func (k *Kind) validate(slot body.Slot, template *v1alpha1.Template) error {
 	ports := map[string]int{}
 	for i, name := range portNames(template) {
 		ports[name] = k.ports.low + i

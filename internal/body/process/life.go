@@ -40,7 +40,13 @@ type life struct {
 	group  group
 	output *output
 	told   chan struct{} // closed once it is to go
-	failed int           // probes in a row
+	again  chan struct{} // closed once it is to end and start anew
+	next   chan struct{} // closed once it has started anew
+	// check is the probe for the body's readiness; retune has it looked up anew.
+	check  probe
+	retune func()
+	failed int  // probes in a row
+	rests  bool // it has ended, and is to start anew
 }
 
 // observe tells how the slot's body is.
@@ -56,6 +62,15 @@ func (s *slot) observe() body.Observation {
 	switch {
 	case b.ToldAt != nil:
 		o.State = body.Stopping
+	case b.UpdateAt != nil:
+		switch {
+		case s.life != nil && s.life.rests:
+			o.Message = "it has ended, and is to start anew"
+		case s.note == "":
+			o.Message = "it ends, to start anew"
+		default:
+			o.Message = "it ends, to start anew: " + s.note
+		}
 	case b.Exit != "":
 		o.State, o.Message = body.Exited, b.Exit
 	case b.Ready && b.Down:
@@ -74,34 +89,54 @@ const maxMessage = 1024
 func (k *Kind) follow(s *slot, leader *handle) error {
 	b := s.record.Body
 	l := &life{
-		body: b, told: make(chan struct{}), output: newOutput(s.dir, k.options.LogSize, k.options.LogKeep),
-		group: group{leader: b.Leader, handle: leader, body: b.UID},
+		body: b, told: make(chan struct{}), again: make(chan struct{}), next: make(chan struct{}), retune: func() {},
+		output: newOutput(s.dir, k.options.LogSize, k.options.LogKeep),
+		group:  group{leader: b.Leader, handle: leader, body: b.UID},
 	}
 	if b.ToldAt != nil {
 		close(l.told)
 	}
-	check, err := newProbe(b.Readiness, s.record.Ports, b.Env, s.work(b), l.output)
-	if err != nil {
-		return err
+	if b.UpdateAt != nil {
+		close(l.again)
 	}
-	if r := b.Readiness; r != nil && r.Output != nil && !b.Ready {
-		l.output.watch(regexp.MustCompile(r.Output.Match).Match, func() { k.probed(s, l, nil) })
+	if err := k.tune(s, l); err != nil {
+		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return errClosed
 	}
+	if before := s.life; before != nil {
+		close(before.next)
+	}
 	s.life, s.note = l, ""
-	k.lives.Go(func() { k.live(s, l, check) })
+	k.lives.Go(func() { k.live(s, l) })
 	return nil
 }
 
-// live follows a body: it serves until it ends by itself or is told to go;
-// then everything that is left of it is ended; once it was told to go, it is
-// cleared away. When the kind is closed, live returns wherever it is, and the
-// next one takes up at the same place.
-func (k *Kind) live(s *slot, l *life, check probe) {
+// tune has the body judged by its readiness as it is now.
+func (k *Kind) tune(s *slot, l *life) error {
+	b := l.body
+	check, err := newProbe(b.Readiness, s.record.Ports, b.Env, s.work(b), l.output)
+	if err != nil {
+		return err
+	}
+	l.check = check
+	l.output.watch(nil, nil)
+	if r := b.Readiness; r != nil && r.Output != nil && !b.Ready {
+		l.output.watch(regexp.MustCompile(r.Output.Match).Match, func() { k.probed(s, l, nil) })
+	}
+	l.retune()
+	return nil
+}
+
+// live follows a body: it serves until it ends by itself, is told to go or to
+// start anew; then everything that is left of it is ended; once it was told to
+// go, it is cleared away, or rests until it has started anew. When the kind is
+// closed, live returns wherever it is, and the next one takes up at the same
+// place.
+func (k *Kind) live(s *slot, l *life) {
 	if h := l.group.handle; h != nil {
 		defer h.close()
 	}
@@ -111,7 +146,7 @@ func (k *Kind) live(s *slot, l *life, check probe) {
 	defer logs.Wait()
 	defer stop()
 
-	k.serve(s, l, check)
+	k.serve(s, l)
 	if k.ctx.Err() != nil || k.end(s, l) != nil {
 		return
 	}
@@ -119,15 +154,45 @@ func (k *Kind) live(s *slot, l *life, check probe) {
 	case <-k.ctx.Done():
 		return
 	case <-l.told:
+	case <-l.again:
 	}
 	stop()
 	logs.Wait()
+	if !k.rest(s, l) {
+		return
+	}
 	k.clear(s, l)
 }
 
-// serve returns when the leader has ended, the body is told to go, or the kind
-// is closed.
-func (k *Kind) serve(s *slot, l *life, check probe) {
+// rest waits until the body, which has ended, is told to go. It returns false
+// once it has started anew, or the kind is closed.
+func (k *Kind) rest(s *slot, l *life) bool {
+	select {
+	case <-l.told:
+		return true
+	default:
+	}
+	k.reached("rests")
+	s.mu.Lock()
+	l.rests, s.note = true, ""
+	s.mu.Unlock()
+	k.notify(s.key.namespace, s.key.member)
+	select {
+	case <-k.ctx.Done():
+		return false
+	case <-l.next:
+		if h := l.group.handle; h != nil {
+			h.reap()
+		}
+		return false
+	case <-l.told:
+		return true
+	}
+}
+
+// serve returns when the leader has ended, the body is told to go or to start
+// anew, or the kind is closed.
+func (k *Kind) serve(s *slot, l *life) {
 	h := l.group.handle
 	if h == nil || h.ended() {
 		k.exited(s, l)
@@ -141,11 +206,12 @@ func (k *Kind) serve(s *slot, l *life, check probe) {
 			close(gone)
 		}
 	})
-	both.Go(func() { k.probe(ctx, s, l, check) })
+	both.Go(func() { k.probe(ctx, s, l) })
 	select {
 	case <-gone:
 		k.exited(s, l)
 	case <-l.told:
+	case <-l.again:
 	case <-ctx.Done():
 	}
 	cancel()
@@ -153,12 +219,24 @@ func (k *Kind) serve(s *slot, l *life, check probe) {
 	both.Wait()
 }
 
-// probe judges the body until ctx ends.
-func (k *Kind) probe(ctx context.Context, s *slot, l *life, check probe) {
-	r := l.body.Readiness
-	if r == nil {
-		return
+// probe judges the body until ctx ends, each time anew that it is retuned.
+func (k *Kind) probe(ctx context.Context, s *slot, l *life) {
+	for ctx.Err() == nil {
+		tuned, cancel := context.WithCancel(ctx)
+		s.mu.Lock()
+		r, check, done := l.body.Readiness, l.check, l.body.Ready
+		l.retune = cancel
+		s.mu.Unlock()
+		if r != nil && (r.Output == nil || !done) {
+			k.probeBy(tuned, s, l, r, check)
+		}
+		<-tuned.Done()
+		cancel()
 	}
+}
+
+// probeBy judges the body until ctx ends, or its output has told.
+func (k *Kind) probeBy(ctx context.Context, s *slot, l *life, r *v1alpha1.Readiness, check probe) {
 	every := period(r)
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -225,7 +303,7 @@ func (k *Kind) exited(s *slot, l *life) {
 	s.mu.Lock()
 	b := l.body
 	switch {
-	case b.ToldAt != nil || b.Exit != "":
+	case b.ToldAt != nil || b.UpdateAt != nil || b.Exit != "":
 	case never:
 		// It waited at the gate for somebody who died. There was no body.
 		now := time.Now()
@@ -248,17 +326,19 @@ func (s *slot) ran() bool {
 // end ends what is left of the body: as the template has it, the whole of it
 // is told and then killed. It returns an error if the kind is closed meanwhile.
 func (k *Kind) end(s *slot, l *life) error {
-	first, err := stopSignal(l.body.Stop)
+	s.mu.Lock()
+	stop, since := l.body.Stop, time.Now()
+	for _, told := range []*time.Time{l.body.ToldAt, l.body.UpdateAt} {
+		if told != nil && told.Before(since) {
+			since = *told
+		}
+	}
+	s.mu.Unlock()
+	first, err := stopSignal(stop)
 	if err != nil {
 		first = unix.SIGTERM
 	}
-	s.mu.Lock()
-	since := time.Now()
-	if told := l.body.ToldAt; told != nil && told.Before(since) {
-		since = *told
-	}
-	s.mu.Unlock()
-	return l.group.end(k.ctx, first, since.Add(grace(l.body.Stop)), func(note string) {
+	return l.group.end(k.ctx, first, since.Add(grace(stop)), func(note string) {
 		k.reached("signalled")
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -54,11 +54,14 @@ func (o *output) rotate(ctx context.Context, every time.Duration) {
 	}
 }
 
-// watch has found called, once or more, when a line has matched. To be called
-// before look and rotate.
+// watch has found called, once or more, when a line of what is there, or is
+// written from now on, matches; nil for no more.
 func (o *output) watch(match func(line []byte) bool, found func()) {
 	for _, f := range o.files {
+		f.mu.Lock()
 		f.match, f.found = match, found
+		f.matched, f.offset, f.partial = false, 0, nil
+		f.mu.Unlock()
 	}
 }
 

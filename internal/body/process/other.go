@@ -48,5 +48,16 @@ func (*Kind) Delete(context.Context, body.Slot, string) error { return errSystem
 // Validate implements body.Validator.
 func (*Kind) Validate(body.Slot, *v1alpha1.Template) error { return errSystem }
 
+// Update implements body.Updater.
+func (*Kind) Update(context.Context, body.Slot, *v1alpha1.Template) (body.Observation, error) {
+	return body.Observation{}, errSystem
+}
+
+// CheckLive implements body.Liver.
+func (*Kind) CheckLive(*v1alpha1.Template) error { return errSystem }
+
+// ApplyLive implements body.Liver.
+func (*Kind) ApplyLive(context.Context, body.Slot, *v1alpha1.Template) error { return errSystem }
+
 // Forget implements body.Forgetter.
 func (*Kind) Forget(context.Context, body.Slot) error { return errSystem }

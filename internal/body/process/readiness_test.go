@@ -188,7 +188,7 @@ func TestExecProbe_Hangs(t *testing.T) {
 		for _, pid := range strings.Fields(string(b))[:2] {
 			var n int
 			if _, err := fmt.Sscan(pid, &n); err != nil || alive(n) {
-				t.Fatalf("process %s of the first probe is left over, %v", pid, err)
+				return fmt.Errorf("process %s of the first probe is left over, %w", pid, err)
 			}
 		}
 		return nil

@@ -20,8 +20,8 @@ import (
 )
 
 // Render fills ${…} in a string of a template in. The variables are member
-// (name, index, incarnation, namespace), pool (name, namespace) and ports
-// (numbers by name), whole numbers as int64.
+// (name, index, incarnation, namespace), pool (name, namespace), ports (numbers
+// by name), whole numbers as int64, and sources.
 type Render func(s string, vars map[string]any) (string, error)
 
 // spec is a process to be started, with nothing left to fill in.
@@ -36,12 +36,6 @@ type spec struct {
 	stop      *v1alpha1.Stop
 }
 
-type file struct {
-	path    string
-	content string
-	mode    os.FileMode
-}
-
 // refuse says that the template cannot become a process, and for which field.
 func refuse(field string, err error) error {
 	return fmt.Errorf("%w: template.process%s: %w", body.ErrRefused, field, err)
@@ -50,6 +44,15 @@ func refuse(field string, err error) error {
 // newSpec renders and checks a template. It touches nothing; its errors wrap
 // body.ErrRefused and name the field.
 func newSpec(slot body.Slot, template *v1alpha1.Template, ports map[string]int, render Render) (*spec, error) {
+	s, err := renderSpec(slot, template, ports, render)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.check()
+}
+
+// renderSpec is newSpec without a look at what the machine has.
+func renderSpec(slot body.Slot, template *v1alpha1.Template, ports map[string]int, render Render) (*spec, error) {
 	if template == nil || template.Process == nil {
 		return nil, refuse("", errors.New("is missing"))
 	}
@@ -71,13 +74,12 @@ func newSpec(slot body.Slot, template *v1alpha1.Template, ports map[string]int, 
 	if len(p.Ports) > 0 {
 		s.address = loopback(ports[p.Ports[0]])
 	}
-	return s, s.check(command)
+	return s, nil
 }
 
 // check finds what can be known to fail before it is tried.
-func (s *spec) check(command string) (err error) {
-	path := s.searchPath()
-	if s.path, err = lookPath(command, path); err != nil {
+func (s *spec) check() (err error) {
+	if s.path, err = lookPath(s.args[0], s.searchPath()); err != nil {
 		return refuse(".command", err)
 	}
 	for _, name := range sortedKeys(s.env) {
@@ -85,13 +87,18 @@ func (s *spec) check(command string) (err error) {
 			return refuse(".env", fmt.Errorf("%q cannot be set", name))
 		}
 	}
+	return s.checkEnd()
+}
+
+// checkEnd checks how the process is judged and ended.
+func (s *spec) checkEnd() error {
 	if s.stop != nil {
 		if _, err := stopSignal(s.stop); err != nil {
 			return refuse(".stop.signal", err)
 		}
 	}
 	if r := s.readiness; r != nil && r.Exec != nil {
-		if _, err := lookPath(r.Exec.Command[0], path); err != nil {
+		if _, err := lookPath(r.Exec.Command[0], s.searchPath()); err != nil {
 			return refuse(".readiness.exec.command[0]", err)
 		}
 	}
@@ -127,6 +134,10 @@ func (s *spec) environ(uid, work, tmp string) []string {
 }
 
 func variables(slot body.Slot, ports map[string]int) map[string]any {
+	sources := slot.Sources
+	if sources == nil {
+		sources = map[string]any{}
+	}
 	numbers := map[string]any{}
 	for name, port := range ports {
 		numbers[name] = int64(port)
@@ -136,8 +147,9 @@ func variables(slot body.Slot, ports map[string]int) map[string]any {
 			"name": slot.Member, "namespace": slot.Namespace,
 			"index": int64(slot.Index), "incarnation": slot.Incarnation,
 		},
-		"pool":  map[string]any{"name": slot.Pool, "namespace": slot.Namespace},
-		"ports": numbers,
+		"pool":    map[string]any{"name": slot.Pool, "namespace": slot.Namespace},
+		"ports":   numbers,
+		"sources": sources,
 	}
 }
 

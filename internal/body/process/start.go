@@ -19,7 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/body/process/gate"
 )
 
-// start makes the body. The order is what makes it safe to die anywhere: the
+// start makes the body, or, of one that has ended to start anew, the next one in
+// its directories. The order is what makes it safe to die anywhere: the
 // process waits at the gate; the record says which process it is; only then
 // the program runs. What dies before the record is written takes the process
 // with it, and what dies after it is found by the next one.
@@ -30,14 +31,20 @@ func (k *Kind) start(s *slot, slot body.Slot, sp *spec) (err error) {
 		BornAt: time.Now().UTC().Round(0), Address: sp.address, Readiness: sp.readiness, Stop: sp.stop,
 		// Without a probe it is ready as soon as it runs.
 		Ready: sp.readiness == nil,
+		Files: sp.written(),
+	}
+	was := before.Body
+	if was != nil {
+		b.Home, b.UpdateAt = was.home(), was.UpdateAt
+		b.Before = &formerly{was.UID, was.Incarnation, was.Revision}
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && was == nil {
 			_ = s.removeBodyDirs()
 		}
 	}()
 	b.Env = sp.environ(b.UID, s.work(b), s.tmp(b))
-	if err := s.prepare(b, sp.files); err != nil {
+	if err := s.prepare(b, was, sp.files); err != nil {
 		return err
 	}
 	k.reached("prepared")
@@ -57,6 +64,7 @@ func (k *Kind) start(s *slot, slot body.Slot, sp *spec) (err error) {
 	}
 	if err == nil {
 		k.reached("running")
+		s.settle()
 		err = k.follow(s, leader)
 	}
 	if err != nil {
@@ -80,16 +88,21 @@ func (s *slot) run(held *gate.Held) error {
 	return err
 }
 
-// prepare makes the body's directories and files.
-func (s *slot) prepare(b *bodyRecord, files []file) error {
+// prepare makes the body's directories and files. One that starts anew has its
+// directories, and what is in them but for the files that were the template's.
+func (s *slot) prepare(b, was *bodyRecord, files []file) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return classify(err, "make the slot's directory")
 	}
 	// What is there is of bodies that are gone, or never came to be.
-	if err := errors.Join(s.removeBodyDirs(), s.removeLogs()); err != nil {
+	err := s.removeLogs()
+	if was == nil {
+		err = errors.Join(err, s.removeBodyDirs())
+	}
+	if err != nil {
 		return classify(err, "clear the slot's directory")
 	}
-	if err := errors.Join(os.Mkdir(s.work(b), 0o700), os.Mkdir(s.tmp(b), 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(s.work(b), 0o700), os.MkdirAll(s.tmp(b), 0o700)); err != nil {
 		return classify(err, "make the working directory")
 	}
 	root, err := os.OpenRoot(s.work(b))
@@ -97,28 +110,15 @@ func (s *slot) prepare(b *bodyRecord, files []file) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
+	if was != nil {
+		removeFiles(root, was.Files, b.Files)
+	}
 	for i, f := range files {
-		if err := f.write(root); err != nil {
-			if isAny(err, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENAMETOOLONG) {
-				return refuse(".files["+strconv.Itoa(i)+"].path", err)
-			}
-			return classify(err, "write "+f.path)
+		if err := f.write(root, i); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (f file) write(root *os.Root) error {
-	if err := root.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
-		return err
-	}
-	w, err := root.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = w.WriteString(f.content)
-	// The mode as it is written, whatever the umask.
-	return errors.Join(err, w.Chmod(f.mode), w.Close())
 }
 
 // hold makes the body's process wait at the gate.
@@ -213,7 +213,15 @@ func (s *slot) work(b *bodyRecord) string { return s.bodyDir(workPrefix, b) }
 func (s *slot) tmp(b *bodyRecord) string  { return s.bodyDir(tmpPrefix, b) }
 
 func (s *slot) bodyDir(prefix string, b *bodyRecord) string {
-	return filepath.Join(s.dir, prefix+strconv.FormatInt(b.Incarnation, 10))
+	return filepath.Join(s.dir, prefix+strconv.FormatInt(b.home(), 10))
+}
+
+// home is the incarnation whose directories the body has.
+func (b *bodyRecord) home() int64 {
+	if b.Home != 0 {
+		return b.Home
+	}
+	return b.Incarnation
 }
 
 // removeBodyDirs removes the directories of all bodies.

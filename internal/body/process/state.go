@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
 )
 
 // record is what the disk keeps of a slot, in slotFile.
@@ -40,12 +41,41 @@ type bodyRecord struct {
 	Exit string `json:"exit,omitempty"`
 	// ToldAt is when it was told to go; nil if it was not.
 	ToldAt *time.Time `json:"toldAt,omitempty"`
+	// UpdateAt is when it was told to end so that it starts anew, with its data,
+	// as another revision; nil if it was not. It stays until that has happened.
+	UpdateAt *time.Time `json:"updateAt,omitempty"`
+	// Before is what it was, as long as the program that it is now was not let
+	// go.
+	Before *formerly `json:"before,omitempty"`
+	// Home is the incarnation whose directories it has: 0 for its own.
+	Home int64 `json:"home,omitempty"`
 
 	// Readiness and Stop are the template's, rendered, and Env what an exec
-	// probe needs: a body is judged and ended as it was made to be.
+	// probe needs: a body is judged and ended as it was made to be, but for what
+	// is live.
 	Readiness *v1alpha1.Readiness `json:"readiness,omitempty"`
 	Stop      *v1alpha1.Stop      `json:"stop,omitempty"`
 	Env       []string            `json:"env,omitempty"`
+	// Files are what was written of the template's, in its order.
+	Files []written `json:"files,omitempty"`
+}
+
+// formerly is what a body was before it became what it is.
+type formerly struct {
+	UID         string `json:"uid"`
+	Incarnation int64  `json:"incarnation"`
+	Revision    string `json:"revision,omitempty"`
+}
+
+// written is a file as it was written.
+type written struct {
+	Path   string `json:"path"`
+	Digest string `json:"digest"`
+}
+
+// is tells whether the body is that of the slot.
+func (b *bodyRecord) is(slot body.Slot) bool {
+	return b.MemberUID == slot.UID && b.Incarnation == slot.Incarnation && b.Revision == slot.Revision
 }
 
 // Names in a slot's directory. Work and temporary directories carry the
