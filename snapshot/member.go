@@ -75,8 +75,11 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	}
 }
 
-// Disruption writes a decision of the engine.
+// Disruption writes a decision of the engine; nil for none.
 func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
+	if d.Cause == rollout.NoCause {
+		return nil
+	}
 	out := &v1alpha1.Disruption{
 		Reason: v1alpha1.DisruptionReason(d.Cause.String()), Action: v1alpha1.ActionReplace,
 		Incarnation: d.Incarnation, Since: Micro(d.Since),

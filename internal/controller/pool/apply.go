@@ -58,13 +58,11 @@ func (r *Reconciler) do(ctx context.Context, w *world, p *rollout.Plan, a *rollo
 	m := w.members[i].DeepCopy()
 	snapshot.Regrant(m, string(a.Revision))
 	switch a.Kind {
-	case rollout.Undo:
-		m.Spec.Disruption = nil
-	case rollout.Disrupt:
+	case rollout.Undo, rollout.Disrupt:
 		m.Spec.Disruption = snapshot.Disruption(a.Disruption)
-		if a.DropClaim {
-			m.Spec.Claim = nil
-		}
+	}
+	if a.DropClaim {
+		m.Spec.Claim = nil
 	}
 	if err := r.Client.Update(ctx, m); err != nil {
 		err = errorf(err, "%s Member %s", strings.ToLower(a.Kind.String()), m.Name)

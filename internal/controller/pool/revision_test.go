@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // versions are the resource versions of everything that Pawl writes.
@@ -307,6 +308,24 @@ func TestReconciler_liveFieldsEndDrift(t *testing.T) {
 	for i := range 2 {
 		if m := b.member(fmt.Sprintf("web-%d", i)); m.Status.Incarnation != 1 || updatedOf(m).Reason != "OnTarget" {
 			t.Errorf("%s: incarnation %d, %+v", m.Name, m.Status.Incarnation, updatedOf(m))
+		}
+	}
+}
+
+// What an undo leaves is stored: a slot that still rolls does not forget it.
+func TestReconciler_undo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{Create: identified}, newPool(1))
+	b.once()
+	b.serve()
+	for _, left := range []rollout.Disruption{{Cause: rollout.Drift, Rolling: true, Incarnation: 0, Since: b.now}, {}} {
+		w := &world{pool: b.pool(), now: b.now}
+		b.must(b.read(t.Context(), w))
+		a := &rollout.Action{Kind: rollout.Undo, Index: 0, Revision: w.snapshot.Target.ID, Disruption: left}
+		b.must(b.do(t.Context(), w, rollout.New(&w.snapshot, b.now), a))
+		d := b.member("web-0").Spec.Disruption
+		if got, want := d != nil && *d.Rolling, left.Rolling; got != want {
+			t.Errorf("it is left %+v, and should be left %+v", d, left)
 		}
 	}
 }
