@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 )
 
@@ -16,6 +17,9 @@ type script struct {
 	// Version is the template's.
 	Version string    `json:"version,omitempty"`
 	BornAt  time.Time `json:"bornAt,omitzero"`
+	// As is what it is, BootAt when it began to boot as that.
+	As     *v1alpha1.Sim `json:"as,omitempty"`
+	BootAt time.Time     `json:"bootAt,omitzero"`
 	// ReadyAt is when it has booted, EndsAt when it ends by itself.
 	ReadyAt time.Time `json:"readyAt,omitzero"`
 	EndsAt  time.Time `json:"endsAt,omitzero"`

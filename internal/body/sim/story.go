@@ -30,6 +30,8 @@ func (w *World) Stats() Stats {
 // Body is a body of a World.
 type Body struct {
 	Namespace, Member string
+	// Told: Delete has told it to go.
+	Told bool
 	body.Observation
 }
 
@@ -41,13 +43,14 @@ func (w *World) Bodies() []Body {
 	w.expire(now)
 	var all []Body
 	for _, k := range sortedKeys(w.bodies) {
-		all = append(all, Body{k.Namespace, k.Member, w.observe(k, w.bodies[k], now)})
+		s := w.bodies[k]
+		all = append(all, Body{k.Namespace, k.Member, !s.GoneAt.IsZero(), w.observe(k, s, now)})
 	}
 	return all
 }
 
-// SetCapacity changes how many bodies fit; 0 is without limit. Those that are
-// there stay.
+// SetCapacity changes how many bodies fit; 0 is without limit, less is none.
+// Those that are there stay.
 func (w *World) SetCapacity(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -92,7 +92,11 @@ func TestWorld_Nature(t *testing.T) {
 func TestWorld_Watch(t *testing.T) {
 	var seen []string
 	watch := func(b Body) {
-		seen = append(seen, fmt.Sprintf("%s#%d %s %s%s", b.Member, b.Incarnation, b.Revision, b.State, b.Occupancy))
+		said := fmt.Sprintf("%s#%d %s %s%s", b.Member, b.Incarnation, b.Revision, b.State, b.Occupancy)
+		if b.Told {
+			said += " told"
+		}
+		seen = append(seen, said)
 	}
 	tell(t, Options{Watch: watch}, func(s *story) {
 		slot := slotNamed("a")
@@ -113,9 +117,11 @@ func TestWorld_Watch(t *testing.T) {
 		if err := s.Remove("ns", "a"); err != nil {
 			t.Error(err)
 		}
+		slot.Incarnation = 3
+		s.delete(slot, s.create(slot, v1alpha1.Sim{}).UID)
 		want := []string{
 			"a#1 A Booting", "a#1 A Ready", "a#1 A Down", "a#1 A Ready", "a#1 A ReadyBusy", "a#1  ReadyBusy",
-			"a#1  StoppingBusy", "a#1  AbsentBusy", "a#2 A Ready", "a#2 A Absent",
+			"a#1  StoppingBusy told", "a#1  AbsentBusy told", "a#2 A Ready", "a#2 A Absent", "a#3 A Ready", "a#3 A Absent told",
 		}
 		if diff := cmp.Diff(want, seen); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

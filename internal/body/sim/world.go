@@ -62,6 +62,7 @@ var (
 	_ body.Kind      = (*World)(nil)
 	_ body.Validator = (*World)(nil)
 	_ body.Updater   = (*World)(nil)
+	_ body.Liver     = (*World)(nil)
 )
 
 // New gives a World with the bodies of its file, if any. It is to be closed.
@@ -157,9 +158,9 @@ func (w *World) admit(k key, slot body.Slot, template *v1alpha1.Template, now ti
 	if err := w.bears(k, slot, template, now); err != nil {
 		return err
 	}
-	if w.capacity > 0 {
-		if n := w.count(now); n >= w.capacity {
-			return fmt.Errorf("%w: there are %d bodies, and %d fit", body.ErrNoRoom, n, w.capacity)
+	if w.capacity != 0 {
+		if n, most := w.count(now), max(0, w.capacity); n >= most {
+			return fmt.Errorf("%w: there are %d bodies, and %d fit", body.ErrNoRoom, n, most)
 		}
 	}
 	return nil
@@ -200,6 +201,7 @@ func (w *World) script(slot body.Slot, sim *v1alpha1.Sim, now time.Time) *script
 func (w *World) boots(s *script, slot body.Slot, sim *v1alpha1.Sim, now time.Time) {
 	is := w.nature(sim)
 	s.Incarnation, s.Revision, s.Version = slot.Incarnation, slot.Revision, value(sim.Version)
+	s.As, s.BootAt = sim.DeepCopy(), now
 	s.ReadyAt, s.EndsAt, s.DrainedAt = now.Add(span(is.Boot)), time.Time{}, time.Time{}
 	s.DrainTakes, s.StopTakes = span(is.Drain), span(is.Stop)
 	switch value(is.Outcome) {
@@ -242,6 +244,10 @@ func (w *World) observe(k key, s *script, now time.Time) body.Observation {
 	switch o.State {
 	case body.Exited:
 		o.Message = "crashed as its template says"
+	case body.Booting:
+		if s.ReadyAt.IsZero() {
+			o.Message = "never gets ready, as its template says"
+		}
 	case body.Down:
 		o.Message = "made unhealthy"
 	}
@@ -377,11 +383,13 @@ func (w *World) set(k key, s *script, now time.Time) error {
 	if err := w.journal.write(k, s, w.bodies, now); err != nil {
 		return err
 	}
+	if s != nil {
+		w.bodies[k] = s
+	}
 	if s == nil || s.at(now) == body.Absent {
 		w.bury(k, now)
 		return nil
 	}
-	w.bodies[k] = s
 	w.watched(k, s, now)
 	if w.timers.add(k, s, now) {
 		w.rearm(now)
@@ -406,7 +414,7 @@ func (w *World) watched(k key, s *script, now time.Time) {
 	if w.bodies[k] != s {
 		o.State = body.Absent
 	}
-	w.watch(Body{k.Namespace, k.Member, o})
+	w.watch(Body{k.Namespace, k.Member, !s.GoneAt.IsZero(), o})
 }
 
 // find gives the body of a slot, or nil.

@@ -277,6 +277,10 @@ func TestWorld_Capacity(t *testing.T) {
 		if _, err := s.Create(t.Context(), b, &v1alpha1.Template{Sim: &stop}); !errors.Is(err, body.ErrNoRoom) {
 			t.Errorf("with one of one create gives %v, want ErrNoRoom", err)
 		}
+		s.SetCapacity(-1)
+		if _, err := s.Create(t.Context(), b, &v1alpha1.Template{Sim: &stop}); !errors.Is(err, body.ErrNoRoom) {
+			t.Errorf("where none fits create gives %v, want ErrNoRoom", err)
+		}
 		s.SetCapacity(0)
 		s.create(b, stop)
 		if got := s.Stats(); got.MostBodies != 2 || got.Creates != 4 || got.Deletes != 1 {
