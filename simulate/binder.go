@@ -17,10 +17,13 @@ type binder struct {
 	wakeAt time.Duration
 	// members is what there is to choose from, made when it is asked for.
 	members []rollout.Member
+	// heartbeat is how often claims have to be renewed, since when it has been
+	// so. Nobody is late before one has passed.
+	heartbeat, since time.Duration
 }
 
 // reset forgets everything.
-func (b *binder) reset() { b.queued, b.wakeAt = false, 0 }
+func (b *binder) reset() { b.queued, b.wakeAt, b.heartbeat, b.since = false, 0, 0, 0 }
 
 func (b *binder) wake() {
 	w := b.cache.p.w
@@ -47,6 +50,9 @@ func (b *binder) remind(at time.Duration) {
 func (b *binder) reconcile() {
 	w := b.cache.p.w
 	b.members = b.members[:0]
+	if beat := b.cache.spec.heartbeat; beat != b.heartbeat {
+		b.heartbeat, b.since = beat, w.now
+	}
 	for _, c := range slices.Clone(b.cache.claims) {
 		if w.down || w.without(loseMembers) {
 			return
@@ -76,7 +82,7 @@ func (b *binder) look(c *claim) {
 		b.end(c, lost(c, p.w.now), "has lost "+p.member(c.member))
 	case p.claims.get(c.uid) != c || b.cache.blindOfSlots():
 		// it is looked at again once that is seen
-	case !b.bind(c):
+	case c.wait != nil && c.made+*c.wait < p.w.started || !b.bind(c):
 		b.wait(c)
 	}
 }
@@ -155,7 +161,7 @@ func (b *binder) keep(c *claim, s *slot) {
 	b.remind(end)
 	next := *c
 	next.phase, next.member, next.expiresAt = v1alpha1.ClaimBound, s.Index, s.expiresAt
-	next.asked = b.cache.spec.notify && s.Runs != "" && s.Runs != b.cache.target()
+	next.asked = b.cache.spec.notify && s.Runs != b.cache.target() && (c.asked || p.verdict(s.Index) == rollout.Claimed)
 	if next == *c {
 		return
 	}
@@ -183,8 +189,8 @@ func told(was, is *claim, member string) string {
 // ends is when a claim ends by itself, 0 for never, and why.
 func (b *binder) ends(c *claim, s *slot) (at time.Duration, why string) {
 	at, why = s.expiresAt, "has had its time"
-	if beat := b.cache.spec.heartbeat; beat > 0 {
-		silent := max(c.renewed, s.boundAt, b.cache.p.w.started) + beat
+	if b.heartbeat > 0 {
+		silent := max(c.renewed, s.boundAt, b.since) + b.heartbeat
 		if at == 0 || silent < at {
 			at, why = silent, "was not renewed in time"
 		}

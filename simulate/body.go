@@ -29,11 +29,27 @@ type body struct {
 // ready tells whether it serves.
 func (b *body) ready() bool { return b.booted && !b.sick && !b.exited && !b.stopping }
 
-// sight is how a controller finds the slot's body. One of another incarnation
-// is none of this one's: it was made by a controller that read too late.
-func (p *pool) sight(s *slot) rollout.Sight {
+// own is the slot's body, nil if there is none. One of another incarnation is
+// none of this one's: it was made by a controller that read too late. But a
+// body may stay what it was when it should have become this one, and may be the
+// next one before that is recorded.
+func (p *pool) own(s *slot) *body {
 	b := p.bodies[s.Index]
-	if b == nil || b.incarnation != s.Incarnation {
+	switch {
+	case b == nil || b.incarnation == s.Incarnation:
+		return b
+	case b.incarnation < s.Incarnation && s.Body:
+		return b
+	case b.incarnation == s.Incarnation+1 && s.Phase == rollout.Updating && s.disrupted():
+		return b
+	}
+	return nil
+}
+
+// sight is how a controller finds the slot's body.
+func (p *pool) sight(s *slot) rollout.Sight {
+	b := p.own(s)
+	if b == nil {
 		return rollout.Sight{State: rollout.Absent}
 	}
 	seen := rollout.Sight{State: rollout.Booting, Drained: b.drained}
@@ -105,7 +121,7 @@ func (b *body) name() string { return b.p.member(b.index) + "#" + itoa(b.incarna
 
 // update makes the body that is there the slot's next incarnation, of the
 // revision that is wanted, unless it is that already. It is neither born nor
-// does it go.
+// does it go. One that is refused stays what it was.
 func (p *pool) update(s *slot) error {
 	w := p.w
 	b, next, r := p.bodies[s.Index], s.NextIncarnation(), s.Wants

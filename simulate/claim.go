@@ -37,8 +37,10 @@ func (c *claim) ended() bool {
 	return c.phase != v1alpha1.ClaimPending && c.phase != v1alpha1.ClaimBound
 }
 
-// waits tells whether it is still to get a member.
-func (c *claim) waits() bool { return c.phase == v1alpha1.ClaimPending && !c.deleted }
+// waits tells whether it is still to get a member, whichever that is.
+func (c *claim) waits() bool {
+	return c.phase == v1alpha1.ClaimPending && !c.deleted && c.wanted < 0
+}
 
 // claims are in the order in which they were made.
 type claims []*claim

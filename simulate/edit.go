@@ -300,11 +300,11 @@ func (e memberEdit) label(w *world, p *pool) {
 		return
 	}
 	next := *old
-	b := p.bodies[e.index]
-	if e.occupancy != nil && b != nil && b.incarnation == old.Incarnation {
+	b := p.own(old)
+	if e.occupancy != nil && b != nil {
 		next.Occupancy = *e.occupancy
 	}
-	if e.revision != nil && b != nil && b.incarnation == old.Incarnation {
+	if e.revision != nil && b != nil {
 		next.Runs = *e.revision
 	}
 	set(&next.role, e.role)

@@ -14,8 +14,10 @@ type planner struct {
 	queued bool
 	wakeAt time.Duration
 	window glance
-	// waiting are the claims that waited in the last pass.
+	// waiting are the claims that waited in the last pass, went the spec that it
+	// went by.
 	waiting int
+	went    *specRecord
 	// members and verdicts are room that passes use again.
 	members  []rollout.Member
 	verdicts []verdict
@@ -77,6 +79,7 @@ func (c *planner) pass() {
 			return
 		}
 	}
+	c.went = spec
 	c.report(plan, snap)
 	c.remind(first(c.holdEnds(), sinceIf(plan.Wake), sinceIf(c.window.until)))
 }
@@ -184,7 +187,7 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	next := *old
 	switch a.Kind {
 	case rollout.Undo:
-		next.Disruption = rollout.Disruption{}
+		next.Disruption = a.Disruption
 		next.Wants = a.Revision
 	case rollout.Grant:
 		next.Wants = a.Revision
@@ -235,4 +238,7 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	st.conditions, st.blockers, st.next, st.surge = now, slices.Clone(plan.Blockers), plan.Next, plan.Surge
 	st.verdicts, c.verdicts = c.verdicts, st.verdicts
 	p.w.changed(p)
+	if c.cache.spec.notify {
+		p.w.hint(p.binder.wake)
+	}
 }

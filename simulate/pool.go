@@ -177,8 +177,8 @@ func (p *pool) serves(s *slot) bool {
 	if !s.inService() {
 		return false
 	}
-	b := p.bodies[s.Index]
-	return b != nil && b.incarnation == s.Incarnation && b.ready()
+	b := p.own(s)
+	return b != nil && b.ready()
 }
 
 // picture paints the members.

@@ -132,9 +132,33 @@ func (j *judge) born(b *body) {
 	if j.w.bodies > j.w.nature.capacity {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
-	if n, most := len(b.p.bodies), b.p.spec.policy.MaxMembers; b.p.spec.policy.HasCeiling && n > most {
-		j.promise("body %s is born as number %d, and maxMembers is %d", b.name(), n, most)
+	n, most := b.p.staying(), b.p.ceiling()
+	if n > most && !b.p.slots.get(b.index).held(j.w.now) && j.w.nature.lag == 0 {
+		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
+}
+
+// staying counts the bodies in slots that are to stay.
+func (p *pool) staying() (n int) {
+	for _, s := range p.slots {
+		if p.bodies[s.Index] != nil && !s.leaves() {
+			n++
+		}
+	}
+	return n
+}
+
+// ceiling is maxMembers, or what it was when the pool's controller last knew.
+func (p *pool) ceiling() (most int) {
+	for _, spec := range []*specRecord{p.spec, p.planner.went} {
+		switch {
+		case spec == nil || !spec.policy.HasCeiling:
+			return unlimited
+		case spec.policy.MaxMembers > most:
+			most = spec.policy.MaxMembers
+		}
+	}
+	return most
 }
 
 // disrupts checks a disruption that is about to be stored on old. Seen are the
@@ -233,13 +257,16 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
 		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)
 	}
-	if most := p.spec.policy.MaxMembers; p.spec.policy.HasCeiling && len(p.slots) >= most && len(seen) >= spec.policy.MaxMembers {
-		j.promise("%s is made as number %d, and maxMembers is %d", p.member(a.Index), len(p.slots)+1, most)
+	if full(&p.spec.policy, p.slots) && full(&spec.policy, seen) {
+		j.promise("%s is made as number %d, and maxMembers is %d", p.member(a.Index), len(p.slots)+1, p.spec.policy.MaxMembers)
 	}
 	if a.Surge && shut(p.spec, j.w) && shut(spec, j.w) {
 		j.promise("%s is made for drift outside the windows", p.member(a.Index))
 	}
 }
+
+// full tells whether there may be no slot more.
+func full(p *rollout.Policy, list slots) bool { return p.HasCeiling && len(list) >= p.MaxMembers }
 
 // enough is how many slots that count there may be.
 func enough(p *rollout.Policy, surge bool, waiting int) int {
@@ -261,7 +288,7 @@ type sums struct{ served, free, all, slots, claimed int }
 func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 	for _, s := range list {
 		n.all++
-		if leaves := s.Deleting || s.disrupted() && s.Disruption.Remove; !leaves {
+		if !s.leaves() {
 			n.slots++
 			if s.claimUID != 0 {
 				n.claimed++

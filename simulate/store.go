@@ -49,6 +49,9 @@ func (s *slot) disrupted() bool {
 	return s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation >= s.Incarnation
 }
 
+// leaves tells whether the slot is to go.
+func (s *slot) leaves() bool { return s.Deleting || s.disrupted() && s.Disruption.Remove }
+
 // slots are members by index.
 type slots []*slot
 
@@ -158,6 +161,16 @@ type status struct {
 type verdict struct {
 	index  int
 	reason rollout.Reason
+}
+
+// verdict is what was last said to keep the member from being updated.
+func (p *pool) verdict(index int) rollout.Reason {
+	list := p.status.verdicts
+	i, ok := slices.BinarySearchFunc(list, index, func(v verdict, i int) int { return v.index - i })
+	if !ok {
+		return ""
+	}
+	return list[i].reason
 }
 
 // put stores a new version of a slot in place of the old one, unless somebody

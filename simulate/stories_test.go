@@ -1,0 +1,242 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Stories are about what no scenario file tells.
+func TestStories_Policy(t *testing.T) {
+	cases := map[string]struct{ reason, rest string }{
+		"wait": {"a claim that may wait for a minute has failed after it", `pool: {replicas: 1, claims: {onRelease: Reuse}}
+start: {members: [{state: Claimed, claim: a}]}
+timeline: [{at: 10s, claim: b, wait: 1m}, {at: 10s, claim: c, wait: 5m}, {at: 2m, release: a}]
+expect:
+  at:
+    1m9s: ["claims.b.phase == 'Pending'"]
+    1m10s: ["claims.b.phase == 'Failed' && claims.b.member == -1 && claims.c.phase == 'Pending'"]
+  finally: ["claims.c.phase == 'Bound' && claims.a.phase == 'Released' && claimed == 1"]
+`},
+		"no wait": {"a claim that does not wait takes what is free now", `pool: {replicas: 1}
+timeline: [{at: 10s, claim: a, wait: 0s}, {at: 20s, claim: b, wait: 0s}]
+expect:
+  at:
+    10s: ["claims.a.phase == 'Bound'"]
+    20s: ["claims.b.phase == 'Failed'"]
+`},
+		"asking again": {"a name is told about its claim, also after that has ended, until it is released", `pool: {replicas: 2}
+timeline:
+  - {at: 1s, claim: a, ttl: 10s}
+  - {at: 5s, claim: a}
+  - {at: 2m, claim: a}
+  - {at: 3m, release: a}
+  - {at: 4m, claim: a}
+expect:
+  at:
+    6s: ["claimed == 1"]
+    2m30s: ["claimed == 0 && claims.a.phase == 'Expired'"]
+    3m30s: ["claims.a.phase == 'Expired'"]
+  finally: ["claimed == 1 && claims.a.phase == 'Bound'"]
+  never: ["claimed > 1"]
+`},
+		"heartbeat": {"a claim that is renewed in time is kept, and one that is not has expired", `pool: {replicas: 2, claims: {heartbeat: 1m}}
+timeline:
+  - {at: 0s, claim: a}
+  - {at: 0s, claim: b}
+  - {at: 50s, renew: a}
+  - {at: 1m40s, renew: a}
+  - {at: 3m, renew: nobody}
+expect:
+  at:
+    59s: ["claims.b.phase == 'Bound'"]
+    1m: ["claims.b.phase == 'Expired' && claims.a.phase == 'Bound'"]
+    2m39s: ["claims.a.phase == 'Bound'"]
+    2m40s: ["claims.a.phase == 'Expired' && claimed == 0"]
+`},
+		"grace": {"controllers that were dead give everybody one whole heartbeat", `pool: {replicas: 1, claims: {heartbeat: 1m}}
+timeline:
+  - {at: 0s, claim: a}
+  - {at: 30s, crash: {for: 2m}}
+expect:
+  at:
+    3m29s: ["claims.a.phase == 'Bound'"]
+    3m30s: ["claims.a.phase == 'Expired'"]
+`},
+		"late heartbeat": {"a renewal that the reader has not seen counts all the same", `pool: {replicas: 1, claims: {heartbeat: 1m}}
+world: {lag: 20s}
+timeline: [{at: 0s, claim: a}, {at: 1m10s, renew: a}]
+expect:
+  at: {1m50s: ["claims.a.phase == 'Bound'"]}
+  finally: ["claims.a.phase == 'Expired' && claimed == 0 && free == 1"]
+`},
+		"warm demand": {"claims that wait have members made, which go again when they are free", `pool: {replicas: 1, sizing: Warm, claims: {onRelease: Reuse}}
+timeline: [{at: 1s, claims: 3, every: 0s}, {at: 5m, release: c0}, {at: 5m, release: c1}, {at: 5m, release: c2}]
+expect:
+  at: {4m: ["claimed == 3 && free == 1 && members == 4"]}
+  finally: ["claimed == 0 && free == 1 && members == 1"]
+  never: ["members > 4"]
+  creates: 3
+`},
+		"ceiling": {"nothing is born above the ceiling, whoever waits", `pool: {replicas: 2, sizing: Warm, maxMembers: 3, update: {type: RollingUpdate, maxUnavailable: 0, maxSurge: 2}}
+timeline: [{at: 1s, claims: 3, every: 0s}, {at: 10m, revise: B}, {at: 20m, release: c0}, {at: 20m, release: c1}]
+expect:
+  always: ["bodies <= 3"]
+  at: {9m: ["claimed == 3 && free == 0"]}
+  finally: ["claimed == 1 && free == 2"]
+`},
+		"in place, refused": {"a body that cannot become the new one stays and is brought back", `pool: {replicas: 2, update: {type: RollingUpdate, method: InPlace, failureLimit: 1}}
+world: {revisions: {bad: {outcome: CreateError}}}
+timeline: [{at: 1s, revise: bad}]
+expect:
+  always: ["bodies == 2"]
+  finally: ["free == 2 && stale == 2 && conditions.Updated.reason == 'UpdateHalted'"]
+  creates: 0
+  deletes: 0
+`},
+		"in place, crash": {"a crash in the middle updates nothing twice", `pool: {replicas: 2, update: {type: RollingUpdate, method: InPlace}}
+timeline: [{at: 1s, revise: B}, {when: "m[0].revision == 'B'", crash: {for: 5s}}, {when: "m[1].phase == 'Updating'", crash: {for: 0s}}]
+expect:
+  finally: ["free == 2 && updated == 2 && m[0].incarnation == 2 && m[1].incarnation == 2"]
+  creates: 0
+  deletes: 0
+`},
+		"rolled back": {"the pool stays back until the template changes, and then starts clean", `pool: {replicas: 2, update: {type: RollingUpdate, failureLimit: 1, onFailure: Rollback}}
+world: {bootTimeout: 1m, revisions: {bad: {outcome: NeverReady}}}
+timeline: [{at: 1s, revise: bad}, {at: 10m, crash: {for: 1m}}, {at: 15m, set: {replicas: 3}}, {at: 20m, revise: B}]
+expect:
+  at: {19m: ["free == 3 && target == 'A' && stale == 0 && conditions.Updated.reason == 'RolledBack'"]}
+  finally: ["free == 3 && updated == 3 && target == 'B' && current == 'B'"]
+`},
+		"window of a day": {"what is missing or failed is not drift, and waits for no window", `pool: {replicas: 2, update: {type: RollingUpdate, windows: [{schedule: "0 3 * * *", duration: 1h}]}}
+timeline: [{at: 1m, revise: B}, {at: 2m, member: 1, delete: body}, {at: 3m, set: {replicas: 3}}]
+run: 5h
+expect:
+  always: ["t >= 10800 || m[0].revision == 'A'"]
+  at: {10m: ["free == 3"]}
+  finally: ["updated == 3 && free == 3"]
+`},
+		"bad window": {"a window that cannot be read never opens, and the pool says so", `pool: {replicas: 2, update: {type: RollingUpdate, windows: [{schedule: "often", duration: 1h}]}}
+timeline: [{at: 1m, revise: B}]
+run: 48h
+expect:
+  finally: ["stale == 2 && blockers.OutsideWindow == 2 && conditions.Stalled.reason == 'InvalidWindow'", "conditions.Updated.message.contains('often')"]
+  creates: 0
+`},
+		"hash": {"a new hash algorithm is no drift", `pool: {replicas: 2, update: {type: RollingUpdate}}
+timeline: [{at: 1m, upgrade: {hashVersion: 2}}, {at: 2m, upgrade: {hashVersion: 3}}]
+expect:
+  always: ["updated == 2 && free == 2"]
+`},
+		"renderer": {"a renderer that makes other bodies is drift, and templates stay what they are called", `pool: {replicas: 2, update: {type: RollingUpdate}}
+world: {boot: 10s, revisions: {B: {boot: 50s}}}
+timeline: [{at: 1m, upgrade: {renderer: changed}}, {at: 10m, revise: B}]
+expect:
+  at:
+    1m5s: ["stale > 0 && target == \"A'\""]
+    9m: ["updated == 2 && m[0].revision == \"A'\""]
+    10m30s: ["free == 1"]
+  finally: ["updated == 2 && target == \"B'\""]
+  creates: 4
+`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for seed := range int64(3) {
+				r := play(t, seed+1, "name: story\n"+c.rest)
+				for i := range r.Failures {
+					f := &r.Failures[i]
+					t.Errorf("%s: seed %d, %v: %s\n%s", c.reason, r.Seed, f.At, f.short(), f.State)
+				}
+				if t.Failed() {
+					t.Fatal(r)
+				}
+			}
+		})
+	}
+}
+
+// Whoever holds a stale member is asked to let it go, once, and no more when
+// it is not stale after all.
+func TestBinder_Notify(t *testing.T) {
+	r := play(t, 1, `name: notify
+pool: {replicas: 2, update: {type: RollingUpdate, onClaimed: Notify}}
+start: {members: [{state: Claimed, claim: a}, {}]}
+timeline: [{at: 1m, revise: B}, {at: 5m, revise: A}, {at: 9m, set: {update: {onClaimed: Wait}}}, {at: 10m, revise: B}]
+`)
+	var got []string
+	for _, l := range r.Narrative {
+		if l.Who == "claim" {
+			got = append(got, l.At.String()+" "+l.Text)
+		}
+	}
+	want := "1m0s a is asked to let pool-0 go: it is stale\n5m0s a may keep pool-0: it is not stale"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+// What must never be is noticed, whoever decides it.
+func TestJudge_Births(t *testing.T) {
+	cases := map[string]struct {
+		pool, want string
+		a          rollout.Action
+	}{
+		"ceiling":        {"{replicas: 3, maxMembers: 2}", "is made as number 3, and maxMembers is 2", rollout.Action{}},
+		"below":          {"{replicas: 3, maxMembers: 3}", "", rollout.Action{}},
+		"warm":           {"{replicas: 1, sizing: Warm}", "", rollout.Action{}},
+		"warm, too many": {"{replicas: 0, sizing: Warm}", "is made as number 2, and 1 are enough", rollout.Action{}},
+		"surge":          {"{replicas: 2, update: {maxSurge: 1}}", "", rollout.Action{Surge: true}},
+		"shut": {
+			"{replicas: 2, update: {maxSurge: 1, windows: [{schedule: '@yearly', duration: 1m}]}}",
+			"is made for drift outside the windows", rollout.Action{Surge: true},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, 1, "name: story\npool: "+c.pool+"\nstart: {members: [{}, {state: Claimed}]}\n")
+			w.now = time.Hour
+			p := w.pools[0]
+			p.claims.put(99, &claim{name: "waits", uid: 99, phase: "Pending", wanted: -1, member: -1})
+			p.planner.cache.spec = p.spec
+			c.a.Kind, c.a.Index, c.a.Revision = rollout.CreateSlot, 2, "A"
+			w.judge.made(p, &c.a, p.slots, 1)
+			checkPromise(t, w, c.want)
+		})
+	}
+}
+
+func TestJudge_Windows(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   time.Duration
+		want string
+	}{
+		"open": {3*time.Hour + time.Minute, ""},
+		"shut": {2 * time.Hour, "outside the windows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, 1, "name: story\npool: {replicas: 1, update: {windows: [{schedule: '0 3 * * *', duration: 1h}]}}\n")
+			w.now = c.at
+			p := w.pools[0]
+			old := p.slots.get(0)
+			a := &rollout.Action{Kind: rollout.Disrupt, Disruption: rollout.Disruption{Cause: rollout.Drift, Incarnation: 1}}
+			w.judge.disrupts(p, a, old, p.slots, p.spec)
+			checkPromise(t, w, c.want)
+		})
+	}
+}
+
+// checkPromise wants one promise to be broken, or none.
+func checkPromise(t *testing.T, w *world, want string) {
+	t.Helper()
+	var got []string
+	for _, f := range w.judge.failures {
+		got = append(got, f.Text)
+	}
+	all := strings.Join(got, "\n")
+	if want == "" && all != "" || !strings.Contains(all, want) {
+		t.Errorf("got %q, want %q", all, want)
+	}
+}
