@@ -88,7 +88,7 @@ func (q *pass) rollDown() {
 func (q *pass) isStaleDown(m *Member) bool {
 	down := m.Phase == Unready || m.Phase == Available && m.Cordoned
 	return down && m.Body && !m.live() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
-		!m.Claimed && !m.Held && !m.busy() && !q.acted(m)
+		!m.Claimed && !m.Held && !m.Skipped && !m.busy() && !q.acted(m)
 }
 
 // recycle replaces the members for which somebody asked so: those in service
