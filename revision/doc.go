@@ -54,8 +54,9 @@
 // # Versions
 //
 // An id is only comparable with one that the same version of the algorithm
-// made. Store the version beside the id. When [Current] differs from it, hash
-// the stored template again and relabel; a new algorithm by itself is never a
-// reason to replace anything. What a version gives for an input never changes;
+// made. Therefore keep what was hashed, and find a revision by that, hashed
+// anew by the version that runs: then an id is a name that stays what it is,
+// and another version names new revisions only. By itself it is never a reason
+// to replace anything. What a version gives for an input never changes;
 // testdata/golden.txt holds it to that.
 package revision
