@@ -109,6 +109,7 @@ func TestCurrent(t *testing.T) {
 		want    string
 	}{
 		"never":      {"at first it is the first", []Record{{}, {}}, "r0"},
+		"renumbered": {"the first is marked, and stays it when it becomes the target anew", []Record{{}, {Stood: 1}}, "r1"},
 		"clock back": {"the count decides, not the clock", []Record{{Stood: 1, StoodAt: late}, {Stood: 2, StoodAt: early}}, "r1"},
 		"uncounted":  {"records without a count have only the clock", []Record{{StoodAt: early}, {StoodAt: late}}, "r1"},
 		"both":       {"what was counted is later than what was not", []Record{{StoodAt: late}, {Stood: 1, StoodAt: early}}, "r1"},

@@ -26,7 +26,8 @@ type Record struct {
 	RolledBack bool      `json:"rolledBack,omitempty"`
 	// Stood counts the times that the whole pool came to stand on a revision:
 	// the last such time of this one, 0 for never. The revision with the
-	// largest is the current one.
+	// largest is the current one. A pool's first revision begins with 1, at no
+	// time.
 	Stood int64 `json:"stood,omitempty"`
 	// StoodAt is when that was, for people: a clock may go back.
 	StoodAt *metav1.MicroTime `json:"stoodAt,omitempty"`

@@ -148,6 +148,9 @@ func (r *Reconciler) begin(ctx context.Context, w *world, c *history.Content) er
 		return err
 	}
 	rec := history.Record{}.Renew(w.now)
+	if len(w.revisions) == 0 {
+		rec.Stood = 1 // the first is the current one at first, whatever number it gets later
+	}
 	if err := history.WriteRecord(rev, rec); err != nil {
 		return err
 	}
