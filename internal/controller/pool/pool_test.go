@@ -412,7 +412,7 @@ func TestReconciler_revisionDeleted(t *testing.T) {
 	b.must(b.Client.List(t.Context(), &list))
 	for _, r := range list.Items {
 		if r.DeletionTimestamp.IsZero() {
-			r.Annotations[v1alpha1.AnnotationRecord] = `{"stood": 1}`
+			r.Annotations[v1alpha1.AnnotationRecord] = `{"stood": 2}`
 			b.must(b.Client.Update(t.Context(), &r))
 		}
 	}
