@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -128,6 +129,22 @@ func (r *Reconciler) list(ctx context.Context, w *world) error {
 // unseen makes sure that the cache shows this controller's own writes. An
 // object that it does not show at all is looked up: it may be gone again.
 func (r *Reconciler) unseen(ctx context.Context, w *world) error {
+	versions := sync.OnceValue(w.versions) // mostly there are no such writes
+	key := client.ObjectKeyFromObject(w.pool)
+	unseen := r.writes.Unseen(key, func(object string) string { return versions()[object] })
+	for _, object := range unseen {
+		if versions()[object] != "" {
+			return errUnseen
+		}
+		if err := r.lookUp(ctx, key, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versions are the resource versions that were read.
+func (w *world) versions() map[string]string {
 	versions := make(map[string]string, len(w.members)+len(w.revisions))
 	for _, m := range w.members {
 		versions["Member/"+m.Name] = m.ResourceVersion
@@ -138,17 +155,7 @@ func (r *Reconciler) unseen(ctx context.Context, w *world) error {
 	for _, rev := range w.revisions {
 		versions["ControllerRevision/"+rev.Name] = rev.ResourceVersion
 	}
-	key := client.ObjectKeyFromObject(w.pool)
-	unseen := r.writes.Unseen(key, func(object string) string { return versions[object] })
-	for _, object := range unseen {
-		if versions[object] != "" {
-			return errUnseen
-		}
-		if err := r.lookUp(ctx, key, object); err != nil {
-			return err
-		}
-	}
-	return nil
+	return versions
 }
 
 func (r *Reconciler) lookUp(ctx context.Context, pool types.NamespacedName, object string) error {
