@@ -51,12 +51,13 @@ func (p *Plan) Short() bool {
 	return q.s.Rest.Work > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
 }
 
-// Whole tells whether the plan is the one for the whole pool: it makes no slots
-// and removes none that are too many, since either depends on members that are
-// not listed.
+// Whole tells whether the plan is the one for the whole pool: it records nothing
+// of revisions, makes no slots and removes none that are too many, since all
+// that depends on members that are not listed.
 func (p *Plan) Whole() bool {
 	q := p.pass
-	return q.made == 0 && !q.resizing && q.excess() <= q.surplus
+	recorded := len(p.Actions) > 0 && p.Actions[0].Record != nil // they come first
+	return !recorded && q.made == 0 && !q.resizing && q.excess() <= q.surplus
 }
 
 // enterRest adds the members that are not listed.
