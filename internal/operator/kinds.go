@@ -59,8 +59,11 @@ func newKinds(c *rest.Config, mgr manager.Manager, o Options, notify body.Notify
 
 // check says what is wrong with a pool's template and sources as they are
 // written.
-func check(p *v1alpha1.Pool) error {
+func check(kinds member.Kinds, p *v1alpha1.Pool) error {
 	if err := render.Check(&p.Spec); err != nil {
+		return err
+	}
+	if err := kinds.CheckLive(&p.Spec.Template); err != nil {
 		return err
 	}
 	return source.Check(&p.Spec)

@@ -167,7 +167,7 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, sources *source.Res
 	return errors.Join(
 		(&pool.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
-			Check:    check,
+			Check:    func(p *v1alpha1.Pool) error { return check(kinds, p) },
 			Validate: func(p *v1alpha1.Pool, sources map[string]any) error { return validate(kinds, p, sources) },
 			Render: func(ctx context.Context, t *v1alpha1.Template, sources map[string]any) (string, error) {
 				return render.Sample(ctx, t, sources, o.Renderer)
