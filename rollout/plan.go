@@ -148,9 +148,9 @@ type pass struct {
 func (q *pass) closed() Reason {
 	p := &q.s.Policy
 	switch {
-	case q.s.WritesUnseen:
+	case !q.readable() && q.s.WritesUnseen:
 		return WritesUnseen
-	case q.s.Unreadable != "":
+	case !q.readable():
 		return q.s.Unreadable
 	case p.Manual || q.s.Deleting:
 		return ManualPolicy

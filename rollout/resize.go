@@ -133,6 +133,8 @@ func (q *pass) surgeAllowed() int {
 		return 0
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return q.settledSurge()
+	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
+		return min(q.surgeMost(), q.s.Surge, q.excess(), q.workLeft())
 	}
 	return q.surgeRoom()
 }
@@ -163,12 +165,17 @@ func (q *pass) settledSurge() int {
 	return n
 }
 
-// work is how many stale members in service could be taken, but for the
+// work is how many stale members in service could be taken now, but for the
 // pool's own limits.
 func (q *pass) work() int {
 	if q.s.WindowShut {
 		return 0
 	}
+	return q.workLeft()
+}
+
+// workLeft is how many could be, if it were not for a window.
+func (q *pass) workLeft() int {
 	return max(0, min(q.l.work-q.taken, q.l.off-q.s.Policy.Partition))
 }
 

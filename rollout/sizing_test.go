@@ -306,6 +306,11 @@ func TestNew_windows(t *testing.T) {
 	if p.Updated.Reason != "UpdateBlocked" || p.Stalled.Reason != "InvalidWindow" || !strings.Contains(p.Updated.Message, "no such day") {
 		t.Errorf("a window that never opens needs a person: %+v, %+v", p.Updated, p.Stalled)
 	}
+	surging := pool(4, shut, policy(func(p *Policy) { p.Desired, p.MaxSurge = 3, 2 }), func(s *Snapshot) { s.Surge = 1 },
+		member(3, func(m *Member) { replaced(m); m.Disruption = Disruption{} }))
+	if p := New(surging, epoch.Add(time.Minute)); len(p.Actions) > 0 || p.Surge != 1 {
+		t.Errorf("a surge body that was begun inside a window is kept outside, and none is added: %v, surge %d", lines(p), p.Surge)
+	}
 	p = New(pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })), epoch.Add(time.Hour))
 	if len(p.Actions) > 0 {
 		t.Errorf("nothing starts outside a window: %v", lines(p))
