@@ -73,7 +73,7 @@ func serve(address string) {
 
 // world is one namespace of a pawld, and what a test does in it.
 type world struct {
-	t *testing.T
+	t testing.TB
 	c client.WithWatch
 	// namespace is the test's own.
 	namespace string
@@ -82,12 +82,12 @@ type world struct {
 }
 
 // shared is a namespace of the pawld that the tests share.
-func shared(t *testing.T) *world {
+func shared(t testing.TB) *world {
 	t.Helper()
 	return newWorld(t, pawldtest.Shared(t).Config)
 }
 
-func newWorld(t *testing.T, config *rest.Config) *world {
+func newWorld(t testing.TB, config *rest.Config) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
