@@ -105,6 +105,14 @@ test-integration: $(tally) pawld ## tests on a real API server, pawld's
 scenarios: pawl ## play the scenario files, each under SEEDS seeds
 	@bin/pawl simulate --seeds $(SEEDS) $(SCENARIOS)
 
+.PHONY: mutants
+mutants: ## break each rule of the engine, and see the tests notice
+	@tools/mutants.sh 2 $(SCENARIOS)
+
+.PHONY: performance
+performance: pawld ## measure what the design promises, into docs/performance.md
+	@PAWLD=$(CURDIR)/bin/pawld tools/performance.sh
+
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all
 	@tools/fuzz.sh $(FUZZTIME)

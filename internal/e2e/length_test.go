@@ -41,16 +41,16 @@ func BenchmarkRolloutLength(b *testing.B) {
 		if err := w.c.Patch(b.Context(), next, client.MergeFrom(p)); err != nil {
 			b.Fatal(err)
 		}
-		w.rolled(p.Name, n, p.Generation)
+		w.standsAfter(p.Name, n, p.Generation)
 		took = time.Since(begin)
 	}
 	b.ReportMetric(float64(took)/float64(n/budget*(boot+stop)), "x-ideal")
 	b.ReportMetric(took.Seconds(), "s/rollout")
 }
 
-// rolled watches until all n members of the pool are free on a target that came
+// standsAfter watches until all n members of the pool are free on a target that came
 // after the generation.
-func (w *world) rolled(pool string, n int32, after int64) {
+func (w *world) standsAfter(pool string, n int32, after int64) {
 	w.t.Helper()
 	events, err := w.c.Watch(w.t.Context(), &v1alpha1.PoolList{}, client.InNamespace(w.namespace))
 	if err != nil {
