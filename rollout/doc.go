@@ -15,6 +15,9 @@
 //	room      = up − (D − U)
 //	floorRoom = free − minAvailable
 //
+// In a warm pool D counts the members that nobody holds, and up the free ones:
+// what is claimed comes on top. maxMembers bounds slots of every kind.
+//
 // A member is a slot, not a body. A slot whose body is on its way out or in,
 // or missing, is not up, so it uses the budget on every pass and after every
 // restart, without anything being remembered.
@@ -24,21 +27,27 @@
 // One function, birth, answers which revision may be born in a slot now, for
 // every birth there is: first fill, refill, scale-up, healing, surge and
 // replacement. It is the target, unless the partition wants the slot off it,
-// or a body of the target has failed and this is not the one slot on
-// probation; then it is the current revision. A slot records its grant
-// (Wants); an empty grant gives no birth.
+// somebody gave up on bringing it there, or a body of the target has failed
+// and this is not the one slot on probation; then it is the current revision.
+// With method InPlace the body that is there becomes what would be born. A slot
+// records its grant (Wants); an empty grant gives no birth.
 //
 // # Order of a pass
 //
 //  1. failures and recoveries are recorded, and the rollout halted if need be;
 //  2. draining members that match again, turned busy or are not to go any more
-//     are taken back, and grants corrected;
-//  3. bodies that never served and are not what would be born now are dropped;
+//     are taken back;
+//  3. slots are made or named for removal, until the size is right, and grants
+//     corrected;
+//  4. bodies that never served and are not what would be born now are dropped;
 //     bodies that failed are replaced once their backoff is over;
-//  4. slots are made or named for removal, until the size is right;
-//  5. stale members that are down are replaced, on a count of their own;
-//  6. stale members in service are taken, if the ledger allows it;
-//  7. surge slots are made, if there is work left for them.
+//  5. members are replaced for which somebody asked so;
+//  6. stale members that are down are replaced, on a count of their own;
+//  7. stale members in service are taken, if the ledger allows it;
+//  8. surge slots are made, if there is work left for them.
+//
+// rules.go holds the twelve rules of the design, each as the function that
+// decides it.
 //
 // [Plan.Verdict] tells for each member what keeps it from being updated, and
 // [CheckInvariants] states the promises as code.
