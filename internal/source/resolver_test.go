@@ -432,6 +432,13 @@ func TestResolver_Freeze(t *testing.T) {
 func TestResolver_Frozen_missing(t *testing.T) {
 	b, p := full(t)
 	c := b.freeze(p, "rev1")
+	b.restart()
+	if err := b.Drop(context.Background(), poolA, map[string]bool{"rev1": true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Frozen(context.Background(), poolA, "rev1", c.Sources); err != nil {
+		t.Fatal(err)
+	}
 	gone := &corev1.Secret{}
 	if err := b.stored.Get(context.Background(), types.NamespacedName{Namespace: "shop", Name: "a-rev1-tls"}, gone); err != nil {
 		t.Fatal(err)
@@ -443,7 +450,7 @@ func TestResolver_Frozen_missing(t *testing.T) {
 	if _, err := b.Frozen(context.Background(), poolA, "rev1", c.Sources); err != nil {
 		t.Errorf("what is remembered is still known: %v", err)
 	}
-	b.restart()
+	b.values.Clear()
 	_, err := b.Frozen(context.Background(), poolA, "rev1", c.Sources)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "Secret a-rev1-tls, with source tls") || strings.Contains(err.Error(), "boot") {
 		t.Errorf("what is gone is named: %v", err)
@@ -502,9 +509,21 @@ func TestResolver_Drop(t *testing.T) {
 	if b.reads != reads {
 		t.Errorf("%d reads where there is nothing to do", b.reads-reads)
 	}
+	v, err := b.Frozen(context.Background(), poolA, "rev1", b.resolve(p).Sources)
+	if err != nil {
+		t.Fatal(v, err)
+	}
 	drop(nil, false)
 	if diff := cmp.Diff([]string{"ConfigMap b-rev1-boot"}, b.left()); diff != "" {
 		t.Errorf("without a pool nothing is kept (-want +got):\n%s", diff)
+	}
+	b.resolve(p)
+	if diff := cmp.Diff([]string{"ConfigMap b-rev1-boot", "Secret a-source-key"}, b.left()); diff != "" {
+		t.Errorf("the next pool of that name has a key of its own (-want +got):\n%s", diff)
+	}
+	drop(nil, false)
+	if diff := cmp.Diff([]string{"ConfigMap b-rev1-boot"}, b.left()); diff != "" {
+		t.Errorf("which goes with it (-want +got):\n%s", diff)
 	}
 	if _, err := b.Frozen(context.Background(), poolA, "rev1", b.resolve(p).Sources); !errors.Is(err, ErrMissing) {
 		t.Errorf("what was dropped is not remembered: %v", err)
@@ -516,8 +535,9 @@ func TestResolver_Drop(t *testing.T) {
 func TestResolver_crash(t *testing.T) {
 	const all = 4 // the key, and three copies
 	for n := range all + 1 {
-		for _, lost := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%d writes, lost %v", n, lost), func(t *testing.T) {
+		for i := range 4 {
+			lost, restart := i%2 == 0, i/2 == 0
+			t.Run(fmt.Sprintf("%d writes, lost %v, restart %v", n, lost, restart), func(t *testing.T) {
 				b, p := full(t)
 				b.writes, b.lost = n, lost
 				c, err := b.Resolve(context.Background(), p, false)
@@ -528,7 +548,9 @@ func TestResolver_crash(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				b.writes = -1
-				b.restart()
+				if restart {
+					b.restart()
+				}
 				if err := b.Drop(context.Background(), poolA, map[string]bool{}); err != nil {
 					t.Fatal(err)
 				}

@@ -20,7 +20,7 @@ func secretValues(contents map[string]string) *Values {
 
 func TestValues_Redact(t *testing.T) {
 	v := secretValues(map[string]string{
-		"password": "hunter2\n", "short": "abc", "quoted": `a"b\c`, "pem": "-----BEGIN-----\nMIIBszCCAVmgAwIBAgIU\n-----END-----\n", "part": "hunter2 and more",
+		"password": "hunter2\n", "short": "abc", "quoted": `a"b\c`, "pem": "-----BEGIN-----\nMIIBszCCAVmgAwIBAgIU\n-----END-----\n", "part": "hunter2 and more", "wide": " a  b  c \n",
 	})
 	cases := map[string]struct{ reason, in, want string }{
 		"Nothing":   {"a message without secrets is left alone", "exit status 1", "exit status 1"},
@@ -31,6 +31,7 @@ func TestValues_Redact(t *testing.T) {
 		"One line":  {"and all of it on one line", "-----BEGIN----- MIIBszCCAVmgAwIBAgIU -----END-----", "[secret]"},
 		"Quoted":    {"and in quotes", strconv.Quote(`a"b\c`) + ` a"b\c`, `"[secret]" [secret]`},
 		"Base64":    {"and in base64", base64.StdEncoding.EncodeToString([]byte("hunter2\n")), "[secret]"},
+		"Wide":      {"with its own white space and with less", "a  b  c, a b c", "[secret], [secret]"},
 		"Too short": {"what is shorter than 4 bytes is not looked for", "abc", "abc"},
 	}
 	for name, c := range cases {
