@@ -1,0 +1,217 @@
+package simulate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// noon is when forecasts start.
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// outlooks are random pools, small ones, with everything that there can be.
+func outlooks(t *rapid.T) *Outlook {
+	n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
+	yes := func(name string, of int) bool { return rapid.IntRange(1, of).Draw(t, name) == of }
+	size := n("members", 30)
+	s := &rollout.Snapshot{
+		Target: rollout.Record{ID: "B"}, Current: rollout.Record{ID: "A"},
+		Policy: rollout.Policy{
+			Desired: max(0, size+rapid.IntRange(-3, 3).Draw(t, "more")), Warm: yes("warm", 4), InPlace: yes("in place", 5),
+			MaxUnavailable: n("maxUnavailable", 5), MaxSurge: n("maxSurge", 4), MaxInFlight: 1 + n("maxInFlight", 5),
+			FailureLimit: 1 + n("failureLimit", 3), Rollback: yes("rollback", 3), ReplaceUnknown: yes("replace unknown", 2),
+			MinReady: time.Duration(n("minReady", 2)) * 40 * time.Second, ProgressDeadline: time.Duration(1+n("deadline", 10)) * time.Minute,
+			Order: rollout.Order(n("order", 1)), Manual: yes("manual", 20), Paused: yes("paused", 20),
+		},
+		Deleting: yes("deleting", 40),
+	}
+	p := &s.Policy
+	if yes("floor", 2) {
+		p.HasFloor, p.MinAvailable = true, n("minAvailable", size)
+	}
+	if yes("partition", 3) {
+		p.Partition = n("part", size+1)
+	}
+	if yes("ceiling", 4) {
+		p.HasCeiling, p.MaxMembers = true, max(0, size-3+n("maxMembers", 10))
+	}
+	if yes("refill", 4) {
+		p.RefillBelow = min(p.Desired, n("refillBelow", size))
+	}
+	if yes("waiting", 6) {
+		s.Waiting = n("claims that wait", 4)
+	}
+	if yes("stood", 5) {
+		s.Current = s.Target
+	}
+	o := &Outlook{
+		Snapshot: s, Now: noon, Reuse: yes("reuse", 2),
+		Boot: time.Duration(n("boot", 60)) * time.Second, Stop: time.Duration(n("stop", 20)) * time.Second,
+		Life:     rollout.Lifecycle{BootTimeout: 5 * time.Minute, MinReady: p.MinReady, RecoverAfter: p.RecoverAfter()},
+		HoldEnds: map[int]time.Time{}, ClaimEnds: map[int]time.Time{},
+	}
+	if yes("windows", 4) {
+		length := time.Duration(1+n("window", 10)) * time.Minute
+		o.Window = func(at time.Time) (bool, time.Time) {
+			hour := at.Truncate(time.Hour)
+			if at.Before(hour.Add(length)) {
+				return true, hour.Add(length)
+			}
+			return false, hour.Add(time.Hour)
+		}
+	}
+	index := 0
+	for range size {
+		if yes("gap", 10) {
+			index++
+		}
+		s.Members = append(s.Members, someMember(t, o, index))
+		index++
+	}
+	return o
+}
+
+// someMember is in service on the old revision, or one time in three anything.
+func someMember(t *rapid.T, o *Outlook, index int) rollout.Member {
+	n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
+	yes := func(name string, of int) bool { return rapid.IntRange(1, of).Draw(t, name) == of }
+	ago := func(name string) time.Time { return noon.Add(-time.Duration(n(name, 300)) * time.Second) }
+	m := rollout.Member{
+		Index: index, ID: fmt.Sprint("m", index), Wants: "A", Runs: "A", Phase: rollout.Available, Body: true, Incarnation: 1,
+		BornAt: noon.Add(-time.Hour), PhaseSince: noon.Add(-time.Hour), ServedSince: noon.Add(-time.Hour),
+	}
+	if !yes("odd", 3) {
+		return m
+	}
+	m.Runs = rapid.SampledFrom([]rollout.Revision{"A", "B", "B", "C", ""}).Draw(t, "runs")
+	m.Wants = m.Runs
+	m.Cost = int32(n("cost", 2))
+	m.BornAt = ago("born")
+	m.Held, m.Cordoned, m.Asked, m.Skipped = yes("held", 6), yes("cordoned", 8), yes("asked", 8), yes("skipped", 10)
+	m.Stuck, m.Deleting = yes("stuck", 20), yes("deleting", 20)
+	m.Occupancy = rollout.Occupancy(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(t, "occupancy"))
+	if m.Held && yes("hold ends", 2) {
+		o.HoldEnds[index] = noon.Add(time.Duration(n("hold", 900)) * time.Second)
+	}
+	m.PhaseSince, m.ServedSince = ago("phase"), ago("served")
+	switch rapid.SampledFrom([]string{"up", "up", "claimed", "unready", "failed", "gone", "boots", "prepares", "pending", "no room", "drains", "terminates"}).Draw(t, "state") {
+	case "claimed":
+		m.Phase, m.Claimed = rollout.InClaim, true
+		if yes("claim ends", 2) {
+			o.ClaimEnds[index] = noon.Add(time.Duration(n("claim", 900)) * time.Second)
+		}
+	case "unready":
+		m.Phase = rollout.Unready
+	case "failed":
+		m.Phase, m.FailedEarly = rollout.Failed, yes("early", 2)
+	case "gone":
+		m.Phase, m.Gone, m.Body = rollout.Failed, true, yes("exited", 2)
+	case "boots":
+		m.Phase, m.ServedSince = rollout.Provisioning, time.Time{}
+	case "prepares":
+		m.Phase, m.ServedSince = rollout.Preparing, time.Time{}
+	case "pending":
+		m.Phase, m.Body, m.ServedSince = rollout.Pending, false, time.Time{}
+	case "no room":
+		m.Phase, m.Body, m.ServedSince, m.NoRoom = rollout.Pending, false, time.Time{}, true
+		m.Attempts, m.NextAttempt = 1, noon.Add(10*time.Second)
+	case "drains", "terminates":
+		m.Phase = rollout.Draining
+		if yes("terminates", 2) {
+			m.Phase = rollout.Terminating
+		}
+		m.Wants = rapid.SampledFrom([]rollout.Revision{"A", "B", "B"}).Draw(t, "wants")
+		m.Disruption = rollout.Disruption{
+			Cause: rollout.Cause(1 + n("cause", 4)), Rolling: yes("rolling", 2), Remove: yes("removed", 4), Incarnation: 1, Since: m.PhaseSince,
+		}
+	}
+	return m
+}
+
+// A forecast that asks the engine about the part of a pool in which something
+// can be decided is the same as one that asks about the whole pool each time.
+func TestPreview_near(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := outlooks(t)
+		got := Preview(o)
+		o.whole = true
+		want := Preview(o)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("asked about a part only, the engine foretells something else (-whole +part):\n%s", diff)
+		}
+	})
+}
+
+// crowd is a pool of n members, all stale and free.
+func crowd(n int, set func(*rollout.Policy)) *Outlook {
+	s := &rollout.Snapshot{
+		Target: rollout.Record{ID: "B"}, Current: rollout.Record{ID: "A"},
+		Policy:  rollout.Policy{Desired: n, MaxUnavailable: 1, MaxInFlight: 1, FailureLimit: 3, ProgressDeadline: 10 * time.Minute},
+		Members: make([]rollout.Member, n),
+	}
+	set(&s.Policy)
+	long := noon.Add(-time.Hour)
+	for i := range s.Members {
+		s.Members[i] = rollout.Member{
+			Index: i, ID: fmt.Sprint("m", i), Wants: "A", Runs: "A", Phase: rollout.Available, Body: true, Incarnation: 1,
+			BornAt: long, PhaseSince: long, ServedSince: long,
+		}
+	}
+	return &Outlook{
+		Snapshot: s, Now: noon, Boot: 30 * time.Second, Stop: 10 * time.Second,
+		Life: rollout.Lifecycle{BootTimeout: 10 * time.Minute, MinReady: s.Policy.MinReady, RecoverAfter: s.Policy.RecoverAfter()},
+	}
+}
+
+func BenchmarkPreview100k(b *testing.B) {
+	const n = 100_000
+	for _, bb := range []struct {
+		name  string
+		boots int
+		set   func(*rollout.Policy)
+	}{
+		{"one at a time", 0, func(*rollout.Policy) {}},
+		{"one surge body", 0, func(p *rollout.Policy) { p.MaxUnavailable, p.MaxSurge = 0, 1 }},
+		{"oldest first, down to a floor", 0, func(p *rollout.Policy) { p.Order, p.HasFloor, p.MinAvailable = rollout.OldestFirst, true, n-1 }},
+		{"a tenth at a time", n / 10, func(p *rollout.Policy) { p.MaxUnavailable, p.MaxInFlight = n/10, n/10 }},
+		{"as much surge, one at a time", 0, func(p *rollout.Policy) { p.MaxUnavailable, p.MaxSurge = 0, n }},
+		{"half stay", 0, func(p *rollout.Policy) { p.Partition, p.MaxUnavailable, p.MaxInFlight = n/2, 100, 100 }},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			o := crowd(n, bb.set)
+			for i := range bb.boots {
+				m := &o.Snapshot.Members[i]
+				m.Phase, m.Runs, m.Wants, m.ServedSince = rollout.Provisioning, "B", "B", time.Time{}
+				m.BornAt = noon.Add(-time.Duration(i) * time.Millisecond)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if f := Preview(o); f.End.Status != rollout.True {
+					b.Fatal(f.End)
+				}
+			}
+		})
+	}
+}
+
+// A large pool is foretold by asking about a small part of it; a small one can
+// be asked about as a whole, which takes n times as long for n members.
+func BenchmarkPreview_whole(b *testing.B) {
+	for _, n := range []int{1000, 2000} {
+		for _, whole := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%d members, whole %t", n, whole), func(b *testing.B) {
+				o := crowd(n, func(*rollout.Policy) {})
+				o.whole = whole
+				for b.Loop() {
+					Preview(o)
+				}
+			})
+		}
+	}
+}
