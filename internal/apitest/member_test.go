@@ -26,6 +26,8 @@ var (
 	drifting    = append(available[:1:1], spec(`{"disruption":{"reason":"Drift","action":"Replace","incarnation":1}}`))
 	draining    = append(drifting[:2:2], status(`{"phase":"Draining"}`))
 	terminating = append(drifting[:2:2], status(`{"phase":"Terminating"}`))
+	updating    = append(available[:1:1], spec(`{"disruption":{"reason":"Drift","action":"Update","incarnation":1}}`), status(`{"phase":"Updating"}`))
+	updated     = append(updating[:3:3], status(`{"phase":"Updating","incarnation":2}`))
 	spent       = append(terminating[:3:3], status(`{"phase":"Available","incarnation":2}`))
 )
 
@@ -86,6 +88,20 @@ func TestMember_Rules(t *testing.T) {
 		"no phase":           {"nor taken away", terminating, status(`{"phase":null}`), "Terminating ends only in a new incarnation"},
 		"no status":          {"nor with the whole status", terminating, write{"status", `{"status":null}`}, "Terminating ends only in a new incarnation"},
 		"new incarnation":    {"a new incarnation ends it", terminating, status(`{"phase":"Pending","incarnation":2}`), ""},
+		"update claimed":     {"nor is it updated", claimed, status(`{"phase":"Updating"}`), "a claimed member never terminates, nor is it updated"},
+		"claim updating":     {"what becomes another revision is no one's", updating, spec(`{"disruption":null,"claim":{"name":"a","uid":"1"}}`), "only an Available, undisturbed member can be claimed"},
+		"claim updated":      {"nor before it is in service again", updated, spec(`{"disruption":null,"claim":{"name":"a","uid":"1"}}`), "only an Available, undisturbed member can be claimed"},
+		"withdraw update":    {"there is no way back from an update", updating, spec(`{"disruption":null}`), "an update is not withdrawn"},
+		"backdate update":    {"an update is not made a spent one", updating, spec(`{"disruption":{"incarnation":0}}`), "an update is not withdrawn"},
+		"remove updating":    {"a member may lose its slot meanwhile", updating, spec(`{"disruption":{"reason":"ScaleDown","action":"Remove"}}`), ""},
+		"end updating":       {"or its body", updating, status(`{"phase":"Terminating"}`), ""},
+		"update undone":      {"the phase is not set back", updating, status(`{"phase":"Available"}`), "Updating ends only in a new incarnation"},
+		"update drained":     {"nor to the drain", updating, status(`{"phase":"Draining"}`), "Updating ends only in a new incarnation"},
+		"no update":          {"nor with the whole status", updating, write{"status", `{"status":null}`}, "Updating ends only in a new incarnation"},
+		"update done":        {"a new incarnation ends it", updating, status(`{"incarnation":2}`), ""},
+		"update refused":     {"also one that has failed", updating, status(`{"phase":"Failed","incarnation":2}`), ""},
+		"in service again":   {"then it goes its way", updated, status(`{"phase":"Available"}`), ""},
+		"clear update":       {"and the disruption is spent", updated, spec(`{"disruption":null}`), ""},
 		"message only":       {"other fields of the status may change", terminating, status(`{"message":"going"}`), ""},
 		"lower incarnation":  {"incarnations only count up", available, status(`{"incarnation":0}`), "status.incarnation never goes back"},
 		"no incarnation":     {"nor are they forgotten", available, status(`{"incarnation":null}`), "status.incarnation never goes back"},
@@ -93,7 +109,7 @@ func TestMember_Rules(t *testing.T) {
 		"negative":           {"incarnations start at 0", fresh, status(`{"incarnation":-1}`), "status.incarnation"},
 		"unknown phase":      {"phases are those of the design", available, status(`{"phase":"Sleeping"}`), "status.phase: Unsupported value"},
 		"unknown reason":     {"reasons are those of the design", available, spec(`{"disruption":{"reason":"Whim","action":"Replace","incarnation":1}}`), "spec.disruption.reason: Unsupported value"},
-		"unknown action":     {"actions are those that work", available, spec(`{"disruption":{"reason":"Drift","action":"Update","incarnation":1}}`), "spec.disruption.action: Unsupported value"},
+		"unknown action":     {"actions are those that work", available, spec(`{"disruption":{"reason":"Drift","action":"Restart","incarnation":1}}`), "spec.disruption.action: Unsupported value"},
 		"no uid":             {"a claim is told by its UID", available, spec(`{"claim":{"name":"a"}}`), "spec.claim.uid: Required value"},
 		"coarse time":        {"a time that clients of this API cannot read is refused", available, spec(`{"disruption":{"reason":"Drift","action":"Replace","incarnation":1,"since":"2030-01-01T00:00:00Z"}}`), "spec.disruption.since"},
 		"fine time":          {"a time in microseconds is read", available, spec(`{"disruption":{"reason":"Drift","action":"Replace","incarnation":1,"since":"2030-01-01T00:00:00.000000Z"}}`), ""},
