@@ -171,26 +171,11 @@ func (q *pass) closed() Reason {
 // floorUnreachable names the two fields that collide, if this policy can never
 // take a member.
 func (q *pass) floorUnreachable() string {
-	p := &q.s.Policy
-	switch {
-	case p.Desired == 0:
+	field, other := q.s.Policy.Collision()
+	if field == "" {
 		return ""
-	case p.MaxUnavailable == 0 && p.surge() == 0 && p.InPlace:
-		return "update.maxUnavailable and update.method"
-	case p.MaxUnavailable == 0 && p.surge() == 0:
-		return "update.maxUnavailable and update.maxSurge"
-	case p.most() <= p.Desired-p.MaxUnavailable && p.MaxMembers < p.Desired:
-		return "maxMembers and replicas"
-	case p.most() <= p.Desired-p.MaxUnavailable:
-		return "maxMembers and update.maxSurge"
-	case !p.HasFloor || p.MinAvailable < p.most():
-		return ""
-	case p.HasCeiling && p.MaxMembers <= p.MinAvailable:
-		return "update.minAvailable and maxMembers"
-	case p.surge() == 0 && p.MinAvailable == p.Desired:
-		return "update.minAvailable and update.maxSurge"
 	}
-	return "update.minAvailable and replicas"
+	return field + " and " + other
 }
 
 // act adds an action on the member at the position, once in a plan.
