@@ -124,7 +124,7 @@ func (c *checker) disrupt(a *Action, m *Member) {
 	if m.Claimed && (!gone || !a.DropClaim) {
 		c.failf("rule 1: claimed member %d is disrupted", a.Index)
 	}
-	if m.Occupancy != Idle && m.served() && !gone {
+	if m.busy() && !m.doomed() {
 		c.failf("rule 1: member %d is disrupted although work may run on it", a.Index)
 	}
 	if m.Held && a.Disruption.Cause == Drift {

@@ -117,10 +117,16 @@ func (q *pass) shrink(n int) {
 }
 
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || (m.Claimed || m.busy()) && !m.lost() || m.Held || m.Stuck || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || m.Claimed && !m.lost() || m.busy() && !m.doomed() || m.Held || m.Stuck || q.acted(m) {
 		return false
 	}
-	return !q.failing || m.Index != q.probation || q.desired() == 0
+	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.above()
+}
+
+// above tells whether there are more slots than the ceiling allows.
+func (q *pass) above() bool {
+	p := &q.s.Policy
+	return p.HasCeiling && q.l.slots+q.l.onTop > p.MaxMembers
 }
 
 // surgeAllowed is how many slots above the desired number may stay: no more
@@ -159,7 +165,7 @@ func (q *pass) settledSurge() int {
 		}
 	}
 	n := max(0, min(q.surgeMost(), q.s.Surge, q.excess())-pending)
-	if q.failing && q.probation >= 0 {
+	if q.failing && q.probation >= 0 && !q.above() {
 		n = max(n, min(1, q.excess()))
 	}
 	return n

@@ -137,6 +137,26 @@ func TestNew_sizing(t *testing.T) {
 			})),
 			want: []string{"Disrupt 1 ScaleDown, remove (PoolDeleted)"},
 		},
+		"too many, and a released one is busy": {
+			reason: "its body goes anyhow, and no other is made in its place",
+			s: pool(2, current, warm(1), member(1, func(m *Member) {
+				m.Wants, m.Phase, m.Occupancy = "", Draining, OccupancyUnsure
+				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
+			})),
+			want: []string{"Disrupt 1 ScaleDown, remove (Excess)"},
+		},
+		"the one on probation is above the ceiling": {
+			reason: "the ceiling holds for it as well",
+			s: pool(3, policy(func(p *Policy) { p.Desired, p.MaxSurge, p.MaxMembers, p.HasCeiling = 2, 1, 2, true }), func(s *Snapshot) {
+				s.Surge, s.Target.Failed = 1, 1
+				s.Target.Failures = []Failure{{ID: "uid-2", Index: 2, Incarnation: 2, Count: 1, At: epoch.Add(2 * time.Hour)}}
+			}, member(2, func(m *Member) {
+				replaced(m)
+				m.Disruption, m.Phase = Disruption{}, Failed
+				m.FailedEarly = true
+			})),
+			want: []string{"Disrupt 2 ScaleDown, remove (Excess)"}, blockers: "FailedReplacement 2",
+		},
 		"needed again, adopted": {
 			reason: "what was taken as it is stays that",
 			s: pool(1, current, member(0, func(m *Member) {

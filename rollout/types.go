@@ -195,6 +195,12 @@ func (m *Member) busy() bool { return m.Occupancy != Idle && m.served() }
 // lost tells whether the body has ended by itself, or vanished, for good.
 func (m *Member) lost() bool { return m.Phase == Failed && m.Gone }
 
+// doomed tells whether the body is lost, or goes whatever is decided now.
+func (m *Member) doomed() bool {
+	c := m.Disruption.Cause
+	return m.lost() || m.live() && !m.Disruption.Update && (m.Phase == Terminating || c == ClaimEnded || c == BodyFailed)
+}
+
 // unborn tells whether the slot is owed a body: a grant decides which.
 func (m *Member) unborn() bool {
 	if m.leaving() {
