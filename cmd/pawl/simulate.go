@@ -30,19 +30,24 @@ func newSimulateCommand() *cobra.Command {
 	s := &simulation{}
 	c := &cobra.Command{
 		Use:   "simulate FILE...",
-		Short: "Play scenario files in virtual time",
+		Short: "Play scenario files in virtual time, or on a real API server",
 		Long: `Play scenario files in virtual time, around the engine that the controllers use.
 
 A directory stands for the .yaml files in it. The format is described in scenarios/FORMAT.md.
 The same file and seed always print the same bytes.
 
+With --live they are played on a real API server, by the real controllers, with simulated bodies and
+time that passes faster. Nothing else may run Pawl's controllers there: with --kubeconfig it is the
+server that is named; without, a pawld is started for it.
+
 Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.`,
 		Example: `  pawl simulate scenarios/*.yaml
   pawl simulate scenarios/claim-beats-rollout.yaml --seeds 20
-  pawl simulate scenarios/bad-template-no-surge.yaml --narrate`,
+  pawl simulate scenarios/bad-template-no-surge.yaml --narrate
+  pawl simulate scenarios --live`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.run(args, c.OutOrStdout(), c.ErrOrStderr())
+			return s.run(c, args)
 		},
 	}
 	f := c.Flags()
@@ -50,6 +55,7 @@ Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to play each file under")
 	f.BoolVar(&s.narrate, "narrate", false, "tell in plain English what happens")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
+	s.live.flags(f)
 	return c
 }
 
@@ -59,9 +65,11 @@ type simulation struct {
 	seeds   int
 	narrate bool
 	output  string
+	live    liveSimulation
 }
 
-func (s *simulation) run(args []string, out, problems io.Writer) error {
+func (s *simulation) run(c *cobra.Command, args []string) error {
+	out, problems := c.OutOrStdout(), c.ErrOrStderr()
 	if s.output != "text" && s.output != "json" {
 		return fmt.Errorf("--output must be text or json, not %q", s.output)
 	}
@@ -71,6 +79,9 @@ func (s *simulation) run(args []string, out, problems io.Writer) error {
 	files, err := expand(args)
 	if err != nil {
 		return err
+	}
+	if s.live.on {
+		return s.live.run(c, files, s.output)
 	}
 	o := simulate.Options{Narrate: s.narrate}
 	for i := range s.seeds {

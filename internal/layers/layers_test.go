@@ -46,6 +46,7 @@ var house = []layer{
 	{path: "internal/body/*", may: outside("internal/body", "internal/fieldpath"), why: "kinds of bodies never import one another, or another adapter"},
 	{path: "internal/controller/*", may: outside("internal/..."), why: "controllers know the adapters, and not the program around them"},
 	{path: "internal/operator", may: outside("internal/..."), why: "it puts controllers and adapters together"},
+	{path: "internal/live", may: outside("internal/..."), why: "it runs the operator against a real API server, and is no part of it"},
 	{path: "internal/layers", why: "it only looks"},
 	{path: "cmd/*", may: outside("internal/..."), why: "a program is made of the layers below it, not of other programs"},
 	{path: "standalone", may: outside("internal/..."), why: "a program is made of the layers below it, not of other programs"},

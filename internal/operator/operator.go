@@ -77,16 +77,17 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 		bodies:  newInbox(func() client.Object { return &v1alpha1.Member{} }),
 		sources: newInbox(func() client.Object { return &v1alpha1.Pool{} }),
 	}
-	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources)); err != nil {
+	passOn := manager.RunnableFunc(func(ctx context.Context) error { return o.Setting.pass(ctx, in.sources.tell) })
+	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources), mgr.Add(passOn)); err != nil {
 		return fmt.Errorf("add inboxes: %w", err)
 	}
-	sources := source.New(source.Options{
+	read := sources{setting: &o.Setting, Resolver: source.New(source.Options{
 		Config: c, Mapper: mgr.GetRESTMapper(), Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Notify: in.sources.tell,
-	})
-	defer sources.Close()
+	})}
+	defer read.Close()
 	kinds, closeKinds, err := newKinds(c, mgr, o, in.bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, sources, in, o)
+		err = addControllers(mgr, kinds, read, in, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
@@ -161,7 +162,7 @@ func index(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-func addControllers(mgr manager.Manager, kinds member.Kinds, sources *source.Resolver, in inboxes, o Options) error {
+func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, o Options) error {
 	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
@@ -170,12 +171,15 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, sources *source.Res
 			Check:    func(p *v1alpha1.Pool) error { return check(kinds, p) },
 			Validate: func(p *v1alpha1.Pool, sources map[string]any) error { return validate(kinds, p, sources) },
 			Render: func(ctx context.Context, t *v1alpha1.Template, sources map[string]any) (string, error) {
+				if err := o.Setting.lost(LostRender); err != nil {
+					return "", err
+				}
 				return render.Sample(ctx, t, sources, o.Renderer)
 			},
-			Sources: sources, Changed: in.sources.events, HashVersion: o.HashVersion,
+			Sources: read, Changed: in.sources.events, HashVersion: o.HashVersion,
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: sources,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: read,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,

@@ -1,14 +1,18 @@
 package operator
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body/sim"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/internal/source"
 )
 
 // Setting is where and when controllers run. The zero value is the real world;
@@ -26,7 +30,21 @@ type Setting struct {
 	// World is where the bodies of kind sim are; they outlive the controllers.
 	// It takes the place of Options.SimFile.
 	World *sim.World
+	// Lost says why what a pool's bodies are made from, its sources or what is
+	// rendered of them, cannot be read now; nil means that it can. Changed
+	// brings the pools for which that is not what it was. Nil: nothing is lost.
+	Lost    func(what Loss) error
+	Changed <-chan types.NamespacedName
 }
+
+// Loss is something that cannot be read.
+type Loss string
+
+// What can be lost.
+const (
+	LostSources Loss = "sources"
+	LostRender  Loss = "render"
+)
 
 func (s *Setting) now() func() time.Time {
 	if s.Now == nil {
@@ -40,5 +58,40 @@ func (s *Setting) narrow(o *cache.Options) {
 	o.NewInformer = s.NewInformer
 	if s.Namespace != "" {
 		o.DefaultNamespaces = map[string]cache.Config{s.Namespace: {}}
+	}
+}
+
+// lost says why something cannot be read now.
+func (s *Setting) lost(what Loss) error {
+	if s.Lost == nil {
+		return nil
+	}
+	return s.Lost(what)
+}
+
+// sources are those of a setting in which they may be lost.
+type sources struct {
+	*source.Resolver
+
+	setting *Setting
+}
+
+// Resolve implements pool.Sources.
+func (s sources) Resolve(ctx context.Context, p *v1alpha1.Pool, keyed bool) (*source.Content, error) {
+	if err := s.setting.lost(LostSources); err != nil {
+		return nil, err
+	}
+	return s.Resolver.Resolve(ctx, p, keyed) //nolint:wrapcheck // it stands in for what it calls
+}
+
+// pass hands on what has changed until ctx ends.
+func (s *Setting) pass(ctx context.Context, tell func(types.NamespacedName)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case pool := <-s.Changed:
+			tell(pool)
+		}
 	}
 }

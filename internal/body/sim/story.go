@@ -190,7 +190,5 @@ func (w *World) told(k key) {
 	w.mu.Lock()
 	notify := w.notify
 	w.mu.Unlock()
-	if notify != nil {
-		notify(k.Namespace, k.Member)
-	}
+	w.tell(notify, k)
 }

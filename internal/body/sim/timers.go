@@ -93,12 +93,20 @@ func (w *World) ring(number int) {
 	w.timers.due = nil
 	w.rearm(now)
 	w.mu.Unlock()
+	for _, k := range due {
+		w.tell(notify, k)
+	}
+}
+
+// tell notifies of a slot, if there is anybody to.
+func (w *World) tell(notify body.Notify, k key) {
 	if notify == nil {
 		return
 	}
-	for _, k := range due {
-		notify(k.Namespace, k.Member)
+	if w.heard != nil {
+		w.heard(k.Namespace, k.Member)
 	}
+	notify(k.Namespace, k.Member)
 }
 
 // queue implements heap.Interface.

@@ -33,6 +33,8 @@ type Options struct {
 	// Watch, if not nil, is told of each change of a body, one after the other
 	// in their order and before anybody else is. It must not call the World.
 	Watch func(Body)
+	// Told, if not nil, is told of whom anybody is notified, before that is.
+	Told body.Notify
 }
 
 // World is where scripted bodies are. It implements body.Kind.
@@ -40,6 +42,7 @@ type World struct {
 	clock  clock.WithDelayedExecution
 	nature func(*v1alpha1.Sim) *v1alpha1.Sim
 	watch  func(Body)
+	heard  body.Notify
 
 	mu       sync.Mutex
 	notify   body.Notify
@@ -72,7 +75,7 @@ func New(o Options, notify body.Notify) (*World, error) {
 		return nil, fmt.Errorf("simulated bodies: capacity %d must not be negative", o.Capacity)
 	}
 	w := &World{
-		clock: o.Clock, nature: o.Nature, watch: o.Watch, capacity: o.Capacity, notify: notify,
+		clock: o.Clock, nature: o.Nature, watch: o.Watch, heard: o.Told, capacity: o.Capacity, notify: notify,
 		bodies: map[key]*script{}, refused: map[key]time.Time{},
 	}
 	if w.clock == nil {
