@@ -70,6 +70,18 @@ func TestContentOf_liveFields(t *testing.T) {
 	}
 }
 
+// What is left keeps its digits.
+func TestContentOf_numbers(t *testing.T) {
+	t.Parallel()
+	c, err := ContentOf(&v1alpha1.Template{
+		Objects:    []runtime.RawExtension{{Raw: []byte(`{"a":9007199254740993,"b":1}`)}},
+		LiveFields: []string{"objects[0].b"},
+	})
+	if want := `{"objects":[{"a":9007199254740993}]}`; err != nil || string(c.Template) != want {
+		t.Errorf("%s instead of %s, %v", c.Template, want, err)
+	}
+}
+
 // process is a template with one argument and a time to stop.
 func process(arg, grace string) *v1alpha1.Template {
 	d, err := time.ParseDuration(grace)

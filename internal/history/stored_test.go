@@ -53,6 +53,15 @@ func TestStored_Snapshot(t *testing.T) {
 			change: func(s *Stored) { record(t, s.Revisions[1], Record{RolledBack: true}) },
 			target: rollout.Revision(old), current: rollout.Revision(old), back: rollout.Revision(id),
 		},
+		"known": {
+			reason: "whoever knows the target says so",
+			change: func(s *Stored) { s.Target = "known" }, target: "known", current: rollout.Revision(old),
+		},
+		"the same": {
+			reason: "a current revision that says the same as the target is it",
+			change: func(s *Stored) { s.Pool.Spec.Template.LiveFields = []string{"sim.version"} },
+			target: rollout.Revision(id), current: rollout.Revision(id),
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +78,34 @@ func TestStored_Snapshot(t *testing.T) {
 				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
 			}
 		})
+	}
+}
+
+func TestStored_Snapshot_members(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
+	s := stored(t, now)
+	s.Pool.Spec.Template.LiveFields = []string{"sim.version"}
+	s.Members[0].Spec.Revision = sim("1")
+	s.Members[0].Annotations = map[string]string{v1alpha1.AnnotationSkip: sim("1")}
+	got, err := s.Snapshot(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := got.Members[0]; m.Runs != got.Target.ID || m.Wants != got.Target.ID || !m.Skipped {
+		t.Errorf("what says the same as the target is it, by whatever name: %+v", m)
+	}
+	for id, want := range map[string]bool{sim("1"): false, sim("2"): true, "": false} {
+		s := stored(t, now)
+		s.Members[0].Annotations = map[string]string{v1alpha1.AnnotationSkip: id}
+		if got, err := s.Snapshot(now); err != nil || got.Members[0].Skipped != want {
+			t.Errorf("a member that skips %q, of target %s, is skipped: %t, %v", id, got.Target.ID, got.Members[0].Skipped, err)
+		}
+	}
+	s = stored(t, now)
+	s.Missing = map[string]bool{sim("1"): true}
+	if got, err := s.Snapshot(now); err != nil || !got.Current.Missing || got.Target.Missing {
+		t.Errorf("current %+v, target %+v, %v", got.Current, got.Target, err)
 	}
 }
 

@@ -159,6 +159,33 @@ func TestReconciler_retry(t *testing.T) {
 	}
 }
 
+// A revision that becomes the target anew starts clean.
+func TestReconciler_renew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{Create: identified}, newPool(2))
+	b.once()
+	b.serve()
+	b.once()
+	version := func(v string) string {
+		b.edit(func(p *v1alpha1.Pool) { p.Spec.Template.Sim.Version = &v })
+		b.once()
+		return b.pool().Status.TargetRevision
+	}
+	second := version("2")
+	b.fail("web-0", "exit status 9")
+	b.once()
+	rec := b.record(second)
+	if rec.Failed != 1 {
+		t.Fatalf("its record is %+v", rec)
+	}
+	since := rec.TargetSince.Time
+	version("1")
+	version("2")
+	if rec = b.record(second); rec.Failed != 0 || !rec.TargetSince.After(since) {
+		t.Errorf("as the target again its record is %+v", rec)
+	}
+}
+
 func TestReconciler_rollback(t *testing.T) {
 	t.Parallel()
 	b, first, second := halted(t, v1alpha1.FailureRollback)

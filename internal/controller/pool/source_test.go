@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -109,6 +110,33 @@ func TestReconciler_sourceChanges(t *testing.T) {
 	b.once()
 	if s.copies() != "" {
 		t.Errorf("copies of %s outlive the pool", s.copies())
+	}
+}
+
+// A revision is stored once its copies are there, and copies of the target that
+// somebody removed are made again.
+func TestReconciler_sourceFrozenFirst(t *testing.T) {
+	t.Parallel()
+	s := &sources{keys: map[string]string{"install.sh": "sha256:1"}, frozen: map[string]bool{}}
+	stored := 0
+	b := newBench(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if id := o.GetLabels()[v1alpha1.LabelRevision]; id != "" {
+			stored++
+			if !s.frozen[id] {
+				t.Errorf("revision %s is stored without copies", id)
+			}
+		}
+		return identified(ctx, c, o, opts...)
+	}}, newPool(1))
+	b.Sources = s
+	b.once()
+	if stored != 1 {
+		t.Fatalf("%d revisions are stored", stored)
+	}
+	clear(s.frozen)
+	b.once()
+	if s.copies() != b.pool().Status.TargetRevision {
+		t.Errorf("copies of %q after they were removed", s.copies())
 	}
 }
 
