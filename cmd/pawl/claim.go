@@ -20,6 +20,9 @@ import (
 // defaultWait is how long a claim waits for a member.
 const defaultWait = 30 * time.Second
 
+// answerTime is how long the controllers may take to say that a wait is over.
+const answerTime = 5 * time.Second
+
 // cleanupTimeout is how long a claim that failed may take to be taken back.
 const cleanupTimeout = 5 * time.Second
 
@@ -36,27 +39,35 @@ type claim struct {
 func (p *program) claimCommand() *cobra.Command {
 	m := &claim{program: p}
 	c := &cobra.Command{
-		Use:     "claim POOL",
+		Use:     "claim POOL [-- COMMAND [ARG...]]",
 		GroupID: "act",
-		Short:   "Claim a free member of a pool, and print its address",
+		Short:   "Claim a free member of a pool, and print its address or run a command with it",
 		Long: `Claim a free member of a pool, and print its address. A claimed member is never disrupted by a rollout.
 
 The claim's name is its key: asking again under the same --name is told about the same member. If no member is free
-within --wait, or on an interrupt, a claim that this call made is taken back.`,
-		Example: fmt.Sprintf("  %[1]s claim web\n  %[1]s claim web --name build-17 --ttl 1h -o json", p.name),
-		Args:    one("POOL"),
+within --wait, or on an interrupt, a claim that this call made is taken back.
+
+With a command, the claim is renewed while that runs, and released after it. The command finds PAWL_ADDRESS, PAWL_MEMBER,
+PAWL_REVISION, PAWL_CLAIM, PAWL_POOL and PAWL_NAMESPACE in its environment, and is asked to end (SIGTERM) if the claim ends
+before it does. Its exit status is the command's own.`,
+		Example: fmt.Sprintf("  %[1]s claim web\n  %[1]s claim web --name build-17 --ttl 1h -o json\n  %[1]s claim web -- sh -c 'curl $PAWL_ADDRESS'", p.name),
+		Args:    oneAndCommand,
 		RunE:    m.run,
 	}
 	m.out = outputFlag(c, asJSON, asYAML, asName)
 	c.Flags().StringVar(&m.name, "name", "", "name of the claim; made up if left out")
 	c.Flags().DurationVar(&m.ttl, "ttl", 0, "hold the member for so long, counted from when it is given; 0 is as long as the pool says")
-	c.Flags().DurationVar(&m.wait, "wait", defaultWait, "wait for so long for a member")
+	c.Flags().DurationVar(&m.wait, "wait", defaultWait, "wait for so long for a member; 0 gets one that is free now, or none")
 	return c
 }
 
 func (m *claim) run(c *cobra.Command, args []string) error {
-	if m.ttl < 0 || m.wait <= 0 {
-		return &usageError{c, errors.New("--wait must be more than 0, and --ttl not negative")}
+	if m.ttl < 0 || m.wait < 0 {
+		return &usageError{c, errors.New("--wait and --ttl must not be negative")}
+	}
+	command := args[1:]
+	if len(command) > 0 && m.out.value != asText {
+		return &usageError{c, errors.New("--output is for a claim without a command, which prints what it likes")}
 	}
 	ctx := c.Context()
 	k, err := m.connect()
@@ -70,16 +81,19 @@ func (m *claim) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	o, err = m.await(ctx, k, o)
-	if err != nil {
+	o, err = m.await(ctx, k, o, made)
+	switch {
+	case err != nil:
 		return m.giveUp(ctx, k, o, made, err)
+	case len(command) > 0:
+		return m.with(ctx, k, o, command)
 	}
 	return m.print(o)
 }
 
 // ask makes the claim, or finds the one of the same name.
 func (m *claim) ask(ctx context.Context, k *cluster, pool string) (o *v1alpha1.Claim, made bool, err error) {
-	o = &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: m.name}, Spec: v1alpha1.ClaimSpec{Pool: pool}}
+	o = &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: m.name}, Spec: v1alpha1.ClaimSpec{Pool: pool, Wait: &metav1.Duration{Duration: m.wait}}}
 	if m.name == "" {
 		o.GenerateName = pool + "-"
 	}
@@ -124,10 +138,14 @@ var errNotBound = errors.New("no member within --wait")
 
 // await waits until the claim has a member. Beside an error it returns the
 // claim as it was last seen.
-func (m *claim) await(ctx context.Context, k *cluster, o *v1alpha1.Claim) (*v1alpha1.Claim, error) {
+func (m *claim) await(ctx context.Context, k *cluster, o *v1alpha1.Claim, made bool) (*v1alpha1.Claim, error) {
 	ctx, settled := context.WithCancelCause(ctx)
 	defer settled(nil)
-	timer := time.AfterFunc(m.wait, func() { settled(errNotBound) })
+	patience := m.wait
+	if made {
+		patience += answerTime // the claim itself waits for so long, and then says why it got none
+	}
+	timer := time.AfterFunc(patience, func() { settled(errNotBound) })
 	defer timer.Stop()
 	last, done := o, false
 	look := func(seen client.Object, gone bool) {

@@ -155,10 +155,49 @@ func TestClaim_bound(t *testing.T) {
 		if err := term.client.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
 			t.Fatalf("claims %+v, %v", list.Items, err)
 		}
-		if c := list.Items[0]; !strings.HasPrefix(c.Name, "web-") || c.Spec.TTL.Duration != 2*time.Hour {
-			t.Errorf("claim %s with ttl %v", c.Name, c.Spec.TTL)
+		if c := list.Items[0]; !strings.HasPrefix(c.Name, "web-") || c.Spec.TTL.Duration != 2*time.Hour || c.Spec.Wait.Duration != defaultWait {
+			t.Errorf("claim %s with ttl %v, wait %v", c.Name, c.Spec.TTL, c.Spec.Wait)
 		}
 	})
+}
+
+// TestClaim_none: the controllers say why there is no member, a moment after
+// the wait is over, and the claim does not stay behind.
+func TestClaim_none(t *testing.T) {
+	t.Parallel()
+	p, _ := world(t)
+	for name, tt := range map[string]struct {
+		reason, wait string
+		says         time.Duration
+	}{
+		"after a while": {"the claim waits, and not the program", "5s", 6 * time.Second},
+		"at once":       {"it wants a member now or never", "0", 10 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				term := newTerminal(t, p)
+				term.client = stamping(term.client, func(c client.WithWatch, o *v1alpha1.Claim) {
+					o = o.DeepCopy()
+					go func() {
+						time.Sleep(tt.says) // virtual: a controller answers
+						says(v1alpha1.ClaimFailed, "no member of Pool web is free")(o)
+						if err := c.Status().Update(t.Context(), o); err != nil {
+							t.Error(err)
+						}
+					}()
+				})
+				if got := term.do(t.Context(), "claim", "web", "--name", "mine", "--wait", tt.wait); got != 1 {
+					t.Errorf("%s: exit status %d", tt.reason, got)
+				}
+				if want := "error: claim mine has ended (Failed): no member of Pool web is free; it was taken back\n"; term.err.String() != want {
+					t.Errorf("%s: it says %q, want %q", tt.reason, &term.err, want)
+				}
+				if term.claimThere(t.Context()) {
+					t.Errorf("%s: it stays", tt.reason)
+				}
+			})
+		})
+	}
 }
 
 func TestClaim_interrupt(t *testing.T) {

@@ -31,7 +31,7 @@ func complete(p *program, root *cobra.Command) {
 			c.ValidArgsFunction = p.slots
 		case "recycle", "hold", "unhold", "skip":
 			c.ValidArgsFunction = p.members
-		case "release":
+		case "release", "renew":
 			c.ValidArgsFunction = p.names(&v1alpha1.ClaimList{}, true)
 		}
 	}
