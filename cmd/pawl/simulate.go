@@ -47,7 +47,10 @@ Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.
   pawl simulate scenarios --live`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.run(c, args)
+			if s.live.on {
+				return s.live.run(c, args, s.output)
+			}
+			return s.run(args, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
@@ -68,8 +71,7 @@ type simulation struct {
 	live    liveSimulation
 }
 
-func (s *simulation) run(c *cobra.Command, args []string) error {
-	out, problems := c.OutOrStdout(), c.ErrOrStderr()
+func (s *simulation) run(args []string, out, problems io.Writer) error {
 	if s.output != "text" && s.output != "json" {
 		return fmt.Errorf("--output must be text or json, not %q", s.output)
 	}
@@ -79,9 +81,6 @@ func (s *simulation) run(c *cobra.Command, args []string) error {
 	files, err := expand(args)
 	if err != nil {
 		return err
-	}
-	if s.live.on {
-		return s.live.run(c, files, s.output)
 	}
 	o := simulate.Options{Narrate: s.narrate}
 	for i := range s.seeds {

@@ -34,9 +34,16 @@ func (l *liveSimulation) flags(f *pflag.FlagSet) {
 }
 
 // run plays the files and prints how each fared, as soon as it is known.
-func (l *liveSimulation) run(c *cobra.Command, files []string, output string) (err error) {
+func (l *liveSimulation) run(c *cobra.Command, args []string, output string) (err error) {
+	if output != "text" && output != "json" {
+		return fmt.Errorf("--output must be text or json, not %q", output)
+	}
 	if err := l.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the flag
+	}
+	files, err := expand(args)
+	if err != nil {
+		return err
 	}
 	quiet()
 	start := time.Now()
