@@ -18,8 +18,11 @@ import (
 // Content is everything that decides what a body is.
 type Content struct {
 	// Template is the JSON of the template's objects, process or sim as they
-	// were written, but for live fields.
+	// were written, with what its live fields said then: a body is made of it
+	// also when they are not live any more, or gone.
 	Template json.RawMessage `json:"template"`
+	// Live are the paths of what was live then, and so does not decide.
+	Live []string `json:"live,omitempty"`
 	// Sources are what the content of sources came to; their order does not
 	// matter.
 	Sources []Source `json:"sources,omitempty"`
@@ -61,11 +64,10 @@ func ContentOf(t *v1alpha1.Template) (*Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode spec.template: %w", err)
 	}
-	raw, err = without(raw, t.LiveFields)
-	if err != nil {
+	if _, err := fieldpath.ParseAll(t.LiveFields); err != nil {
 		return nil, fmt.Errorf("spec.template.liveFields: %w", err)
 	}
-	return &Content{Template: raw}, nil
+	return &Content{Template: raw, Live: slices.Sorted(slices.Values(t.LiveFields))}, nil
 }
 
 // without is the JSON of a template without what is at the paths.
@@ -105,10 +107,16 @@ func (c *Content) ID(version int) (string, error) {
 // input is what is hashed: the canonical form of the template where that is all
 // there is, otherwise of everything.
 func (c *Content) input() ([]byte, error) {
-	raw := []byte(c.Template)
-	if render := c.render(); len(c.Sources) > 0 || render != "" {
-		var err error
-		raw, err = json.Marshal(map[string]any{"template": c.Template, "sources": c.digests(), "render": render})
+	raw, err := without(c.Template, c.Live)
+	if err != nil {
+		return nil, fmt.Errorf("spec.template.liveFields: %w", err)
+	}
+	if render := c.render(); len(c.Sources)+len(c.Live) > 0 || render != "" {
+		all := map[string]any{"template": json.RawMessage(raw), "sources": c.digests(), "render": render}
+		if len(c.Live) > 0 {
+			all["live"] = c.Live
+		}
+		raw, err = json.Marshal(all)
 		if err != nil {
 			return nil, fmt.Errorf("encode revision: %w", err)
 		}
@@ -176,7 +184,7 @@ func ReadContent(r *appsv1.ControllerRevision) (*Content, error) {
 	return &d.Content, nil
 }
 
-// Template is the template that a revision holds, without what was live then.
+// Template is the template that a revision holds, with what was live then.
 func Template(r *appsv1.ControllerRevision) (*v1alpha1.Template, error) {
 	c, err := ReadContent(r)
 	if err != nil {

@@ -61,8 +61,26 @@ func TestContentOf_liveFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"process":{"args":["a"],"command":"/bin/true","env":{},"files":[{"path":"x"}]}}`; string(c.Template) != want {
-		t.Errorf("%s instead of %s", c.Template, want)
+	said := `{"process":{"command":"/bin/true","args":["a"],"env":{"A.B":"live"},"files":[{"path":"x","content":"live"}],"stop":{"grace":"1s"}}}`
+	if string(c.Template) != said {
+		t.Errorf("the revision holds %s instead of %s", c.Template, said)
+	}
+	id, err := c.ID(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Process.Files[0].Content, p.Process.Stop, p.Process.Env = new("other"), nil, nil
+	if again, err := ID(p); err != nil || again != id {
+		t.Errorf("what is live decides: %s became %s, %v", id, again, err)
+	}
+	p.Process.Files[0].Path = "y"
+	if again, err := ID(p); err != nil || again == id {
+		t.Errorf("what is not live does not: %s, %v", again, err)
+	}
+	bare := process("a", "1s")
+	bare.Process.Files, bare.Process.Stop, bare.Process.Env = []v1alpha1.File{{Path: "x"}}, nil, map[string]string{}
+	if again, err := ID(bare); err != nil || again == id {
+		t.Errorf("a template that lacks what was live is the same revision: %s, %v", again, err)
 	}
 	p.LiveFields = []string{"process[0"}
 	if _, err := ContentOf(p); err == nil || !strings.Contains(err.Error(), "spec.template.liveFields") {
@@ -77,8 +95,12 @@ func TestContentOf_numbers(t *testing.T) {
 		Objects:    []runtime.RawExtension{{Raw: []byte(`{"a":9007199254740993,"b":1}`)}},
 		LiveFields: []string{"objects[0].b"},
 	})
-	if want := `{"objects":[{"a":9007199254740993}]}`; err != nil || string(c.Template) != want {
-		t.Errorf("%s instead of %s, %v", c.Template, want, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := without(c.Template, c.Live)
+	if want := `{"objects":[{"a":9007199254740993}]}`; err != nil || string(raw) != want {
+		t.Errorf("%s instead of %s, %v", raw, want, err)
 	}
 }
 
@@ -111,6 +133,14 @@ func TestTemplateFor(t *testing.T) {
 	now.Process.Stop = nil
 	if got, err = TemplateFor(rev, now); err != nil || got.Process.Stop != nil {
 		t.Errorf("a live field that is gone: %+v, %v", got.Process.Stop, err)
+	}
+	rev = store(t, &v1alpha1.Template{Process: &v1alpha1.Process{Command: "/bin/true", Files: []v1alpha1.File{{Path: "x", Content: new("then")}}}, LiveFields: []string{"process.files[0]"}}, nil)
+	now.Process.Files = []v1alpha1.File{{Path: "x", Content: new("now")}}
+	for text, live := range map[string][]string{"then": nil, "now": {"process.files[0]"}} {
+		now.LiveFields = live
+		if got, err = TemplateFor(rev, now); err != nil || len(got.Process.Files) != 1 || *got.Process.Files[0].Content != text {
+			t.Errorf("live %v: %+v, %v", live, got.Process.Files, err)
+		}
 	}
 	other := &v1alpha1.Template{Sim: &v1alpha1.Sim{Version: new("1")}, LiveFields: []string{"sim.version"}, Ready: []string{"true"}}
 	if got, err = TemplateFor(rev, other); err != nil || got.Sim != nil || got.Process == nil || got.Ready != nil {
