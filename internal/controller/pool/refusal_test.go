@@ -109,6 +109,14 @@ func TestReconciler_refusedDisruption(t *testing.T) {
 	if tries != before+1 {
 		t.Errorf("after a minute it is tried %d times", tries-before)
 	}
+	before = tries
+	m := b.member("web-0")
+	m.Status.Message = "changed"
+	b.must(b.Client.Status().Update(t.Context(), m))
+	b.once()
+	if tries != before+1 {
+		t.Errorf("after the member has changed it is tried %d times", tries-before)
+	}
 	refusing = false
 	b.edit(func(p *v1alpha1.Pool) { p.Spec.Update.MinReadySeconds = new(int32(1)) })
 	b.once()

@@ -153,6 +153,10 @@ func TestReconciler_sourceUnread(t *testing.T) {
 		b.edit(func(p *v1alpha1.Pool) { p.Spec.Replicas = new(int32(3)) })
 		b.once()
 		b.condition(v1alpha1.ConditionSourcesResolved, reason)
+		want := map[string]metav1.ConditionStatus{"KeyNotFound": metav1.ConditionFalse, "Unreachable": metav1.ConditionUnknown}[reason]
+		if c := meta.FindStatusCondition(b.pool().Status.Conditions, v1alpha1.ConditionSourcesResolved); c.Status != want {
+			t.Errorf("%s: SourcesResolved is %s", reason, c.Status)
+		}
 		b.condition(v1alpha1.ConditionUpdated, "SourcesUnresolved")
 		if c := meta.FindStatusCondition(b.pool().Status.Conditions, v1alpha1.ConditionUpdated); c.Status != metav1.ConditionUnknown {
 			t.Errorf("%s: Updated is %s", reason, c.Status)
