@@ -234,6 +234,9 @@ func (q *pass) remove(i int, c Cause, why Why) {
 		q.l.slots--
 		q.l.leaving++
 	}
+	if m.live() && m.Disruption.Cause == ClaimEnded {
+		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
+	}
 	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale}, m.Wants, why)
 }
 

@@ -166,7 +166,7 @@ func (q *pass) standstill() Condition {
 			continue
 		}
 		is := Condition{False, "UpdateDeferred", fmt.Sprintf("member %d%s: %s", i, more(n-1), q.because(r))}
-		if r == OutsideWindow && q.s.WindowError != "" {
+		if r == OutsideWindow && q.s.WindowNever {
 			is.Reason = "UpdateBlocked"
 		}
 		return is

@@ -45,7 +45,7 @@ func (q *pass) because(r Reason) string {
 			return stuckSentence
 		}
 	case OutsideWindow:
-		if q.s.WindowError != "" {
+		if q.s.WindowNever && q.s.WindowError != "" {
 			return q.s.WindowError
 		}
 	case PausedRollout:

@@ -59,7 +59,15 @@ func TestNew_sizing(t *testing.T) {
 				m.Wants, m.Phase = "", Draining
 				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
 			})),
-			want: []string{"Disrupt 0 ScaleDown, remove (Excess)"},
+			want: []string{"Disrupt 0 ClaimEnded, remove (Excess)"},
+		},
+		"warm, needed again after its claim ended": {
+			reason: "a used body never serves again: another slot is made",
+			s: pool(2, current, warm(2), member(0, func(m *Member) {
+				m.Wants, m.Phase = "", Draining
+				m.Disruption = Disruption{Cause: ClaimEnded, Remove: true, Incarnation: 1, Since: epoch}
+			})),
+			want: []string{"CreateSlot 2 A (Fill)"},
 		},
 		"warm, a claim ends in a pool that is not full": {
 			reason: "its member gets a new body",
@@ -143,7 +151,7 @@ func TestNew_sizing(t *testing.T) {
 				m.Wants, m.Phase, m.Occupancy = "", Draining, OccupancyUnsure
 				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
 			})),
-			want: []string{"Disrupt 1 ScaleDown, remove (Excess)"},
+			want: []string{"Disrupt 1 ClaimEnded, remove (Excess)"},
 		},
 		"the one on probation is above the ceiling": {
 			reason: "the ceiling holds for it as well",
@@ -322,7 +330,12 @@ func TestNew_windows(t *testing.T) {
 	if p.Updated.Reason != "UpdateDeferred" || blockers(p) != "OutsideWindow 2" || p.Stalled.Status != False {
 		t.Errorf("outside the windows the rollout waits: %+v, %s", p.Updated, blockers(p))
 	}
-	p = New(pool(2, shut, func(s *Snapshot) { s.WindowError = "spec.update.windows[0].schedule: no such day" }), epoch.Add(time.Hour))
+	wrong := func(s *Snapshot) { s.WindowError = "spec.update.windows[0].schedule: no such day" }
+	p = New(pool(2, shut, wrong), epoch.Add(time.Hour))
+	if p.Updated.Reason != "UpdateDeferred" || p.Stalled.Reason != "InvalidWindow" {
+		t.Errorf("another window opens: %+v, %+v", p.Updated, p.Stalled)
+	}
+	p = New(pool(2, shut, wrong, func(s *Snapshot) { s.WindowNever = true }), epoch.Add(time.Hour))
 	if p.Updated.Reason != "UpdateBlocked" || p.Stalled.Reason != "InvalidWindow" || !strings.Contains(p.Updated.Message, "no such day") {
 		t.Errorf("a window that never opens needs a person: %+v, %+v", p.Updated, p.Stalled)
 	}

@@ -383,9 +383,10 @@ type Snapshot struct {
 	// Waiting are the claims that wait for a member and are on none.
 	Waiting int
 	// WindowShut: outside all windows in which a disruption may start.
-	// WindowError is why one of them never opens; empty if all can.
-	WindowShut  bool
-	WindowError string
+	// WindowNever: and none of them will ever open. WindowError is why one of
+	// them never does; empty if all can.
+	WindowShut, WindowNever bool
+	WindowError             string
 	// Budgeted: shared budgets leave room for BudgetRoom more members to roll.
 	Budgeted   bool
 	BudgetRoom int

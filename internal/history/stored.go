@@ -55,7 +55,7 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 	s.Revisions = Of(s.Pool.Name, s.Revisions)
 	windows := snapshot.UpdateWindows(&s.Pool.Spec)
 	open, until := windows.At(now)
-	out.WindowShut, out.WindowError, s.Wake = !open, windows.Problem(), until
+	out.WindowShut, out.WindowNever, out.WindowError, s.Wake = !open, !open && until.IsZero(), windows.Problem(), until
 	out.Waiting = snapshot.Waiting(s.Claims, s.Members)
 	out.Members = make([]rollout.Member, len(s.Members))
 	for i, m := range s.Members {
