@@ -37,7 +37,7 @@ func TestRun_usage(t *testing.T) {
 		"unknown flag":    {"the flag is named", "pawl", []string{"get", "--wide"}, "error: unknown flag: --wide\nsee `pawl get --help`\n"},
 		"bad output":      {"what it may be is said", "pawl", []string{"get", "-o", "xml"}, "error: invalid argument \"xml\" for \"-o, --output\" flag: must be one of json, yaml, wide, name\nsee `pawl get --help`\n"},
 		"bad index":       {"how to write it is said", "pawl", []string{"explain", "web/x"}, "error: web/x: \"x\" is no index; write POOL/INDEX, such as web/0\nsee `pawl explain --help`\n"},
-		"bad wait":        {"a claim that cannot wait cannot be bound", "pawl", []string{"claim", "web", "--wait", "0"}, "error: --wait must be more than 0, and --ttl not negative\nsee `pawl claim --help`\n"},
+		"bad wait":        {"nobody waits for less than no time", "pawl", []string{"claim", "web", "--wait", "-1s"}, "error: --wait and --ttl must not be negative\nsee `pawl claim --help`\n"},
 		"all, and one":    {"they contradict each other", "pawl", []string{"get", "-A", "web"}, "error: --all-namespaces lists all pools; leave web out, or say in which --namespace\nsee `pawl get --help`\n"},
 		"watch as json":   {"a watch is for people", "pawl", []string{"status", "web", "-w", "-o", "json"}, "error: --watch is for people; leave out --output json\nsee `pawl status --help`\n"},
 		"timeout alone":   {"nothing would time out", "pawl", []string{"status", "web", "--timeout", "1s"}, "error: --timeout 1s: needs --watch, and must not be negative\nsee `pawl status --help`\n"},

@@ -365,8 +365,8 @@ func (e *explanation) after(position int) string {
 	switch d := disruption(m); {
 	case d != nil && d.Action == v1alpha1.ActionRemove:
 		return "its body goes, and the member with it"
-	case d != nil && m.Spec.Revision != "":
-		return "its body goes, and the next one is of revision " + m.Spec.Revision
+	case d != nil && e.granted(m) != "":
+		return "its body goes, and the next one is of revision " + e.granted(m)
 	case d != nil:
 		return "its body goes, and the next one waits for its revision"
 	case m.Spec.Claim == nil:
@@ -377,6 +377,16 @@ func (e *explanation) after(position int) string {
 		return fmt.Sprintf("when claim %s ends, it takes its turn in the rollout", m.Spec.Claim.Name)
 	}
 	return fmt.Sprintf("when claim %s ends, it is free again as it is", m.Spec.Claim.Name)
+}
+
+// granted is the revision of a member's next body, as far as the plan goes.
+func (e *explanation) granted(m *v1alpha1.Member) string {
+	for i := range e.plan.Actions {
+		if a := &e.plan.Actions[i]; a.Kind == rollout.Grant && a.Index == int(m.Spec.Index) {
+			return string(a.Revision)
+		}
+	}
+	return m.Spec.Revision
 }
 
 // slot is the name of the member with the index, also of one that is not there

@@ -66,9 +66,7 @@ func (e *explanation) facts(m *v1alpha1.Member) []string {
 	if c := requested(e.claim(m)); c != nil {
 		list = append(list, fmt.Sprintf("its holder was asked %s ago to give it back: %s", age(c.LastTransitionTime.Time, e.now), c.Message))
 	}
-	if line := held(m, e.now); line != "" {
-		list = append(list, line)
-	}
+	list = append(list, asides(e.stored.Pool, []*v1alpha1.Member{m}, e.now)...)
 	if d := disruption(m); d != nil {
 		list = append(list, fmt.Sprintf("disrupted%s: %s, to %s the body", since(d.Since, e.now), d.Reason, strings.ToLower(string(d.Action))))
 	}

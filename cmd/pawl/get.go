@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // acceptTable has the server make the columns, so that they are those of the
@@ -74,7 +77,39 @@ func (g *get) table(ctx context.Context, k *cluster, pools []string) error {
 		_, err := fmt.Fprintln(g.ErrOut, "there are no pools"+inNamespace(k.namespace))
 		return err
 	}
-	return printTable(g.Out, table, printers.PrintOptions{Wide: g.out.value == asWide, WithNamespace: g.all})
+	wide := g.out.value == asWide
+	if err := printTable(g.Out, table, printers.PrintOptions{Wide: wide, WithNamespace: g.all}); err != nil || !wide {
+		return err
+	}
+	return g.holds(ctx, k, pools)
+}
+
+// holds says of the pools whose rollout a hold is in the way of, who is held,
+// until when and why: of each, the first member. What cannot be read is left
+// out.
+func (g *get) holds(ctx context.Context, k *cluster, pools []string) error {
+	var list v1alpha1.PoolList
+	if k.List(ctx, &list, client.InNamespace(k.namespace)) != nil {
+		return nil
+	}
+	var b strings.Builder
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Status.Rollout == nil || len(pools) > 0 && !slices.Contains(pools, p.Name) {
+			continue
+		}
+		for _, blocker := range p.Status.Rollout.Blockers {
+			var m v1alpha1.Member
+			if blocker.Reason != string(rollout.HeldMember) || k.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: blocker.Example}, &m) != nil {
+				continue
+			}
+			if line := held(&m, g.now()); line != "" {
+				fmt.Fprintf(&b, "%s\n", line)
+			}
+		}
+	}
+	_, err := io.WriteString(g.Out, b.String())
+	return err
 }
 
 func inNamespace(name string) string {

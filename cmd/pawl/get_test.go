@@ -111,6 +111,34 @@ func TestGet_objects(t *testing.T) {
 	}
 }
 
+func TestGet_holds(t *testing.T) {
+	t.Parallel()
+	p, objects := world(t)
+	p.Status.Rollout.Blockers = append(p.Status.Rollout.Blockers,
+		v1alpha1.Blocker{Reason: "Held", Count: 2, Example: "web-1"}, v1alpha1.Blocker{Reason: "Partitioned", Count: 1, Example: "web-3"})
+	objects[4].SetAnnotations(map[string]string{v1alpha1.AnnotationHold: `{"reason":"debugging","until":"2031-05-01T16:00:00Z"}`})
+	objects[6].SetAnnotations(map[string]string{v1alpha1.AnnotationHold: `{"reason":"in nobody's way"}`})
+	term := newTerminal(t, objects...)
+	k, err := term.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &get{program: term.program}
+	for name, tt := range map[string]struct {
+		pools []string
+		want  string
+	}{
+		"all":    {nil, "web-1 is held until 2031-05-01T16:00:00Z (for 4h): debugging\n"},
+		"this":   {[]string{"web"}, "web-1 is held until 2031-05-01T16:00:00Z (for 4h): debugging\n"},
+		"others": {[]string{"db"}, ""},
+	} {
+		term.out.Reset()
+		if err := g.holds(t.Context(), k, tt.pools); err != nil || term.out.String() != tt.want {
+			t.Errorf("%s: it says %q, want %q, %v", name, &term.out, tt.want, err)
+		}
+	}
+}
+
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	p, objects := world(t)
@@ -133,7 +161,7 @@ func TestComplete(t *testing.T) {
 		"to a revision":   {[]string{"undo", "web", "--to", ""}, []string{"9pddxxgw7rvz", "s66lgtrnbk28"}},
 		"output formats":  {[]string{"get", "-o", ""}, []string{"json", "yaml", "wide", "name"}},
 		"only those":      {[]string{"status", "-o", ""}, []string{"json", "yaml"}},
-		"commands, a few": {[]string{"re"}, []string{"recycle", "release", "resume", "retry"}},
+		"commands, a few": {[]string{"re"}, []string{"recycle", "release", "renew", "resume", "retry"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

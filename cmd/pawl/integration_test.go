@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,7 +56,7 @@ func newPlace(t *testing.T, s *pawldtest.Server) *place {
 	t.Helper()
 	scheme, err := newScheme()
 	if err == nil {
-		err = corev1.AddToScheme(scheme)
+		err = rbacv1.AddToScheme(scheme)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +270,7 @@ func TestIntegration_WatchHalted(t *testing.T) {
 	if status != 1 {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
-	p.says(problems, "pool web: UpdateHalted: ", "; correct the template or take it back")
+	p.says(problems, "pool web: UpdateHalted: ", "correct the template, or take it back (pawl undo web)")
 	p.says(p.must("explain", "web"), "UpdateHalted", "Halted")
 }
 

@@ -104,7 +104,7 @@ func (p *past) goal(named string) (*appsv1.ControllerRevision, error) {
 		if id == p.wanted() {
 			continue
 		}
-		if rec := p.records[id]; rec.StoodAt != nil && !rec.Halted {
+		if rec := p.records[id]; (rec.Stood > 0 || rec.StoodAt != nil) && !rec.Halted {
 			last = r
 		}
 	}
