@@ -191,6 +191,9 @@ func (r *run) observe(o *observation) {
 	if o.at > r.observed {
 		r.observed = o.at
 	}
+	if o.object != nil {
+		r.wrote = r.observed
+	}
 	switch {
 	case o.begins:
 		r.editing++

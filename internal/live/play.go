@@ -1,12 +1,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,6 +113,9 @@ func Play(ctx context.Context, config *rest.Config, files []string, o Options, t
 	}
 	for i, file := range files {
 		reports[i].File = file
+		reports[i].Scenario, reports[i].Err = simulate.Load(file)
+	}
+	for _, i := range longest(reports) {
 		work <- &reports[i]
 	}
 	close(work)
@@ -118,16 +123,41 @@ func Play(ctx context.Context, config *rest.Config, files []string, o Options, t
 	return reports
 }
 
+// longest is the order in which reports are begun: those first that take the
+// longest.
+func longest(reports []Report) []int {
+	order := make([]int, len(reports))
+	work := make([]int, len(reports))
+	for i := range reports {
+		order[i] = i
+		if reports[i].toPlay() {
+			work[i] = effort(reports[i].Scenario.Stage())
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(work[b], work[a]) })
+	return order
+}
+
+// effort is about how much there is to do in a story.
+func effort(s *simulate.Stage) (n int) {
+	for i := range s.Pools {
+		n += len(s.Pools[i].Members)
+	}
+	for i := range s.Timeline {
+		n += len(s.Timeline[i].Edits)
+	}
+	return n
+}
+
+// toPlay tells whether the file can be played.
+func (r *Report) toPlay() bool {
+	return r.Err == nil && r.Scenario != nil && len(r.Scenario.Needs) == 0 && r.Scenario.Live
+}
+
 func (r *Report) play(ctx context.Context, config *rest.Config, o Options) {
-	var err error
-	if r.Scenario, err = simulate.Load(r.File); err != nil {
-		r.Scenario, r.Err = nil, err
-		return
+	if r.toPlay() {
+		r.Result, r.Err = Run(ctx, config, r.Scenario, o)
 	}
-	if v := r.Verdict(); v == simulate.Waiting || v == LeftOut {
-		return
-	}
-	r.Result, r.Err = Run(ctx, config, r.Scenario, o)
 }
 
 // Run plays a scenario, which must have no needs, on the API server. The

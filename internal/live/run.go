@@ -53,8 +53,9 @@ type run struct {
 	hashVersion int
 	// held: the controller of Pools waits until all else is done.
 	held bool
-	// observed is the time up to which the judge has seen everything.
-	observed time.Duration
+	// observed is the time up to which the judge has seen everything, and wrote
+	// that of the last write.
+	observed, wrote time.Duration
 	// free is how few free members there were, by pool.
 	free map[string]int
 	ctx  context.Context //nolint:containedctx // that of the performance, for what is done later
@@ -144,7 +145,35 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	r.start(ctx)
 	defer func() { err = errors.Join(err, r.stop()) }()
-	return r.loop(ctx)
+	end := simulate.Epoch().Add(r.stage.Run)
+	if err := r.loop(ctx, end); err != nil || r.judge.Aborted() {
+		return err
+	}
+	return r.rest(ctx, end)
+}
+
+// settled is for how long nothing may have been written, in the time of the
+// story, so that nothing more has to be.
+const settled = time.Minute
+
+// rest has the controllers start anew where nothing has been written for a
+// while: then nothing is.
+func (r *run) rest(ctx context.Context, end time.Time) error {
+	if r.life == nil || r.stage.Nature.Lag() > 0 || r.wrote+settled > r.observed || len(r.due) > 0 {
+		return nil
+	}
+	if err := r.stop(); err != nil {
+		return err
+	}
+	before := r.traffic.writes()
+	r.start(ctx)
+	if err := r.loop(ctx, end); err != nil {
+		return err
+	}
+	if n := r.traffic.writes() - before; n > 0 {
+		r.judge.Break(fmt.Sprintf("%d writes are made after a restart, although nothing has changed", n))
+	}
+	return nil
 }
 
 // at has something done at a time of the story.
@@ -173,8 +202,7 @@ func (r *run) enter(ctx context.Context, edits []simulate.Edit) error {
 // loop moves the clock to the end of the story: fast while there is nothing to
 // do, at the run's speed while something happens, and not at all while it is
 // about to fall behind.
-func (r *run) loop(ctx context.Context) error {
-	end := simulate.Epoch().Add(r.stage.Run)
+func (r *run) loop(ctx context.Context, end time.Time) error {
 	p := &pulse{last: time.Now()}
 	for ctx.Err() == nil && !r.judge.Aborted() {
 		if err := r.life.failed(); err != nil {
