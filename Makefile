@@ -81,7 +81,7 @@ test: ## everything below, the cheap first
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory fmt-check layers verify && \
 	$(MAKE) --no-print-directory -j2 build test-beside && \
-	$(MAKE) --no-print-directory scenarios test-standalone test-integration demo vet-standalone lint-standalone && \
+	$(MAKE) --no-print-directory scenarios scenarios-live test-standalone test-integration demo vet-standalone lint-standalone && \
 	s=$$(($$(date +%s) - start)) && \
 	echo "test: everything passed in $$((s / 60)) min $$((s % 60)) s"
 
@@ -112,6 +112,10 @@ mutants: ## break each rule of the engine, and see the tests notice
 .PHONY: performance
 performance: pawld ## measure what the design promises, into docs/performance.md
 	@PAWLD=$(CURDIR)/bin/pawld tools/performance.sh
+
+.PHONY: scenarios-live
+scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers
+	@bin/pawl simulate --live --pawld bin/pawld $(SCENARIOS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all
