@@ -48,20 +48,26 @@ func (v *Values) Redact(message string) string {
 	return v.redact().Replace(message)
 }
 
-func newValues(parts []part) *Values {
-	v := &Values{ByName: make(map[string]any, len(parts))}
-	var secrets [][]byte
-	for i := range parts {
-		p := &parts[i]
-		v.ByName[p.name] = p.native()
-		if p.kind == kindSecret {
-			secrets = append(secrets, p.texts()...)
-		}
-	}
+// NewValues are the values by name, and what of them is not to be said.
+func NewValues(byName map[string]any, secrets ...[]byte) *Values {
+	v := &Values{ByName: byName}
 	if len(secrets) > 0 {
 		v.redact = sync.OnceValue(func() *strings.Replacer { return replacer(secrets) })
 	}
 	return v
+}
+
+func newValues(parts []part) *Values {
+	byName := make(map[string]any, len(parts))
+	var secrets [][]byte
+	for i := range parts {
+		p := &parts[i]
+		byName[p.name] = p.native()
+		if p.kind == kindSecret {
+			secrets = append(secrets, p.texts()...)
+		}
+	}
+	return NewValues(byName, secrets...)
 }
 
 // texts are all that the part holds; of what is base64, also what that means.

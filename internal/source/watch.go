@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
@@ -221,7 +222,7 @@ func (o *objectWatch) follow(ctx context.Context, mapping *meta.RESTMapping, cli
 		// What goes wrong is said by whoever needs the source.
 		Name: "source " + o.key.String(), TypeDescription: o.key.gvk.String(), Logger: new(logr.Discard()),
 	})
-	r.RunWithContext(ctx)
+	r.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
 func isNamespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameNamespace }
