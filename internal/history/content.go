@@ -70,6 +70,19 @@ func ContentOf(t *v1alpha1.Template) (*Content, error) {
 	return &Content{Template: raw, Live: slices.Sorted(slices.Values(t.LiveFields))}, nil
 }
 
+// Decisive is the template but for what was live.
+func (c *Content) Decisive() (*v1alpha1.Template, error) {
+	raw, err := without(c.Template, c.Live)
+	if err != nil {
+		return nil, fmt.Errorf("spec.template.liveFields: %w", err)
+	}
+	var t v1alpha1.Template
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, fmt.Errorf("spec.template: %w", err)
+	}
+	return &t, nil
+}
+
 // without is the JSON of a template without what is at the paths.
 func without(raw []byte, paths []string) ([]byte, error) {
 	if len(paths) == 0 {

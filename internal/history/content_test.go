@@ -242,6 +242,7 @@ func TestFinder_Find(t *testing.T) {
 		"template":    {"where the template is all that is known", Question{TemplateOnly: true}, process("a", "2s"), two, nil},
 		"live":        {"what is live makes no difference: the later one", Question{TemplateOnly: true, Live: []string{"process.stop"}}, process("a", "5s"), three, []string{two}},
 		"live, known": {"or the one that is preferred, which is the same as none with other sources", Question{TemplateOnly: true, Live: []string{"process.stop"}, Prefer: one}, process("a", "5s"), one, nil},
+		"live, anew":  {"what is rendered without it cannot be compared", Question{Content: &Content{Sources: source, Render: new("x")}, Live: []string{"process.stop"}}, process("a", "5s"), three, []string{two}},
 		"live, all":   {"nor where all is known", Question{Content: &Content{Sources: source, Render: new("r")}, Live: []string{"process.stop"}, Prefer: two}, process("a", "5s"), two, []string{three}},
 	}
 	var shared Finder

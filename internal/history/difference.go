@@ -33,7 +33,7 @@ func Differences(a, b *appsv1.ControllerRevision, live []string) ([]string, erro
 		return nil, fmt.Errorf("ControllerRevisions %s and %s: %w", a.Name, b.Name, err)
 	}
 	places = append(places, sourcePlaces(before, after)...)
-	if len(places) == 0 && before.Render != nil && after.Render != nil && *before.Render != *after.Render {
+	if len(places) == 0 && slices.Equal(before.Live, after.Live) && before.Render != nil && after.Render != nil && *before.Render != *after.Render {
 		places = append(places, Renderer)
 	}
 	return places, nil

@@ -33,6 +33,8 @@ func keyOf(r *appsv1.ControllerRevision, live []string) key {
 type sums struct {
 	template, sources [sha256.Size]byte
 	render            *string
+	// live is what was left out when it was rendered.
+	live string
 	// secret: a source is a Secret.
 	secret bool
 }
@@ -53,8 +55,8 @@ type Question struct {
 }
 
 // Find returns the revision that says the same as the content, or nil. A
-// revision of which nobody kept what it was rendered to says the same whatever
-// that is. Same are the ids of others that say the same too, as some do once
+// revision of which nobody kept what it was rendered to, with the live fields of
+// now, says the same whatever that is. Same are the ids of others that say the same too, as some do once
 // that in which they differed has become live.
 func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []string, err error) {
 	want, err := sum(q.Content, q.Live)
@@ -70,6 +72,9 @@ func (f *Finder) Find(q Question) (found *appsv1.ControllerRevision, same []stri
 		}
 		if have.render == nil {
 			have.render = q.Records[RevisionID(r)].Render
+		}
+		if have.live != want.live {
+			have.render = nil // of more of it, or less
 		}
 		if have.template == want.template && (q.TemplateOnly || have.matches(&want)) {
 			all = append(all, r)
@@ -171,5 +176,5 @@ func sum(c *Content, live []string) (sums, error) {
 		return sums{}, err //nolint:wrapcheck // the caller names the object
 	}
 	secret := slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Secret })
-	return sums{sha256.Sum256(template), sha256.Sum256(sources), c.Render, secret}, nil
+	return sums{sha256.Sum256(template), sha256.Sum256(sources), c.Render, strings.Join(c.Live, "\n"), secret}, nil
 }

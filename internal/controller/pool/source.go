@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -158,9 +157,9 @@ func (w *world) stored() map[string]bool {
 
 // sample is the digest of a rendered sample of the content's template.
 func (r *Reconciler) sample(ctx context.Context, w *world, c *history.Content) (string, error) {
-	var t v1alpha1.Template
-	if err := json.Unmarshal(c.Template, &t); err != nil {
+	t, err := c.Decisive()
+	if err != nil {
 		return "", errorf(err, "decode template")
 	}
-	return r.Render(ctx, &t, w.sources.Sample)
+	return r.Render(ctx, t, w.sources.Sample)
 }
