@@ -180,7 +180,7 @@ func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 // star is what cron sets in a field that is one.
 const star = 1 << 63
 
-const cronFields = `write five fields (minute, hour, day of the month, month, day of the week), such as "0 2 * * 6"`
+const cronFields = `write five fields (minute, hour, day, month, weekday), such as "0 2 * * 6"`
 
 var fiveFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 

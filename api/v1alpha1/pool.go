@@ -611,7 +611,8 @@ const (
 type Window struct {
 	// schedule is when it opens: five fields as cron has them (minute, hour, day
 	// of the month, month, day of the week), or @daily and the like. One that
-	// cannot be read never opens, and the pool says so.
+	// cannot be read never opens, and the pool says so. An hour that the clocks
+	// repeat opens it twice; if they skip one that it names, it opens as they do.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

@@ -169,7 +169,7 @@ func TestClaim_hold_signals(t *testing.T) {
 		t.Fatal(err)
 	}
 	signals := make(chan os.Signal)
-	term.Out = said(func(text string) {
+	term.Out = said(func(string) {
 		go func() {
 			signals <- os.Interrupt
 			signals <- syscall.SIGTERM
