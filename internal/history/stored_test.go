@@ -158,6 +158,9 @@ func TestStored_Snapshot_time(t *testing.T) {
 			if got.WindowShut != tc.shut || wake != tc.wake {
 				t.Errorf("%s: shut %t, wake at %q", tc.reason, got.WindowShut, wake)
 			}
+			if never := name == "never opens"; got.WindowNever != never {
+				t.Errorf("%s: it never opens: %t", tc.reason, got.WindowNever)
+			}
 			if bad := strings.Contains(name, "bad") || strings.Contains(name, "never"); bad != strings.HasPrefix(got.WindowError, "spec.update.windows[0].schedule: ") {
 				t.Errorf("%s: it says %q", tc.reason, got.WindowError)
 			}
