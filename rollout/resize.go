@@ -133,9 +133,8 @@ func (q *pass) above() bool {
 // than there is work left that could be rolled now. A rollout that does not
 // go on keeps those that have served.
 func (q *pass) surgeAllowed() int {
-	p := &q.s.Policy
 	switch {
-	case q.s.Deleting || p.Desired == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
+	case q.desired() == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
 		return 0
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return q.settledSurge()

@@ -84,6 +84,12 @@ func TestNew_sizing(t *testing.T) {
 			})),
 			want: []string{"Disrupt 0 Failed to A (BodyGone)"},
 		},
+		"warm, none wanted free, a claim waits": {
+			reason: "rule 7: what is made as surge is not too many in the next pass",
+			s: pool(2, warm(0), policy(func(p *Policy) { p.MaxSurge, p.MaxUnavailable = 1, 0 }), func(s *Snapshot) { s.Waiting, s.Surge = 1, 1 },
+				member(1, func(m *Member) { replaced(m); m.Disruption = Disruption{} })),
+			want: []string{"Disrupt 0 Drift, remove (Stale)"}, blockers: "Rolling 1",
+		},
 		"enough free": {
 			reason: "refillBelow: what is missing waits until fewer are free",
 			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
