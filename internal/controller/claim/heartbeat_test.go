@@ -115,6 +115,23 @@ func TestReconciler_heartbeat(t *testing.T) {
 	}
 }
 
+// TestReconciler_heartbeat_ttl: of heartbeat and time to live, the one that is
+// over first ends the claim.
+func TestReconciler_heartbeat_ttl(t *testing.T) {
+	for name, tc := range map[string]struct{ every, ends time.Duration }{
+		"heartbeat first": {10 * time.Second, 10 * time.Second}, "ttl first": {time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReconciler(t, interceptor.Funcs{}, newClaim(v1alpha1.ClaimStatus{ObservedGeneration: 1, Phase: v1alpha1.ClaimBound, Member: "web-0"}), newMember(0, "u"))
+			r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: tc.every}} })
+			r.at(0)
+			if got, err := pass(t, r); err != nil || got.RequeueAfter != tc.ends {
+				t.Errorf("it ends in %s instead of %s (%v)", got.RequeueAfter, tc.ends, err)
+			}
+		})
+	}
+}
+
 // TestReconciler_forgets: nothing is kept of a claim that is not there, and its
 // namesake is another claim.
 func TestReconciler_forgets(t *testing.T) {
