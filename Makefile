@@ -11,6 +11,8 @@ DIR ?= .pawl
 FUZZTIME ?= 30
 SEEDS ?= 20
 SCENARIOS ?= scenarios
+# How many worlds `make worlds` draws.
+WORLDS ?= 100000
 
 kubernetes := $(subst ., ,$(KUBERNETES))
 kubeflags := \
@@ -112,6 +114,12 @@ mutants: ## break each rule of the engine, and see the tests notice
 .PHONY: performance
 performance: pawld ## measure what the design promises, into docs/performance.md
 	@PAWLD=$(CURDIR)/bin/pawld tools/performance.sh
+
+.PHONY: worlds
+worlds: ## draw WORLDS random worlds, and check every promise in each
+	@mkdir -p bin; start=$$(date +%s); \
+	go test ./simulate -run '^TestRandomWorlds$$' -worlds $(WORLDS) -timeout 30m -v >bin/worlds.txt 2>&1 || { grep -v 'rapid. draw' bin/worlds.txt; exit 1; }; \
+	echo "worlds: $$(sed -n 's/^.*random_test.go:[0-9]*: \([0-9]* random worlds\)/\1/p' bin/worlds.txt), in $$(($$(date +%s) - start)) s"
 
 .PHONY: scenarios-live
 scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers

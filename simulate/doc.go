@@ -38,7 +38,23 @@
 // happened, and `within` from the last entry before its time on.
 //
 // A member counts as in service if what is recorded says so and its body is
-// ready in truth.
+// ready in truth. After a rollback the target is the revision that the pool
+// went back to, until the template changes.
+//
+// # Revisions
+//
+// A revision is a name here, and what is stored keeps its name: another hash
+// algorithm comes to a restart. A renderer that changes makes another revision
+// of every template, called A' where it was A; how bodies of A behave holds for
+// A' too, unless the file says otherwise.
+//
+// # Random worlds
+//
+// The package's tests draw worlds at random, as the text of scenario files,
+// play them, and see to it that each promise holds at every step and that a
+// world in which nothing happens any more comes to rest within a time that is
+// computed for it. `make worlds` plays 100,000. One that fails is made as small
+// as possible and printed; saved as it is, pawl simulate shows the same failure.
 //
 // # Seeds
 //
@@ -50,7 +66,7 @@
 // # What the simulator does not have yet
 //
 // A file may ask for what the format knows and the simulator does not:
-// budgets, groups, windows and more. It is read as far as that goes, and
-// [Scenario.Needs] says what is missing; such a file waits, and neither passes
-// nor fails.
+// budgets, groups, roles, handovers, hooks, autoscaling. It is read as far as
+// that goes, and [Scenario.Needs] says what is missing; such a file waits, and
+// neither passes nor fails.
 package simulate

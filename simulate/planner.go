@@ -79,7 +79,9 @@ func (c *planner) pass() {
 			return
 		}
 	}
-	c.went = spec
+	if snap.Unreadable == "" {
+		c.went = spec
+	}
 	c.report(plan, snap)
 	c.remind(first(c.holdEnds(), sinceIf(plan.Wake), sinceIf(c.window.until)))
 }
@@ -92,6 +94,7 @@ func (c *planner) snapshot() *rollout.Snapshot {
 		Members: c.read(), Unreadable: p.w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge,
 		Waiting: c.cache.waiting(), WindowShut: !c.window.open(spec, p.w.time()), WindowError: spec.windows.Problem(),
 	}
+	s.WindowNever = s.WindowShut && c.window.until.IsZero()
 	if s.Target.RolledBack {
 		s.RolledBack, s.Target = s.Target, s.Current
 	}

@@ -21,6 +21,9 @@ type promises struct {
 	// and that are neither back nor taken back, with the incarnation that was
 	// taken.
 	rolling map[string]int64
+	// used are the slots, by identity, whose claim has ended, with the
+	// incarnation that is to be replaced.
+	used map[string]int64
 	// disturbed is when something last happened that controllers need an
 	// instant to learn of.
 	disturbed time.Duration
@@ -83,11 +86,27 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if rolling && (next.inService() || !next.disrupted() && next.Incarnation == taken) {
 		delete(j.promises.rolling, next.ID)
 	}
+	j.reused(p, next)
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
 		j.claims(p, old, next)
 	}
 	if old != nil && old.Phase == rollout.Draining && (next.Phase == rollout.Terminating || next.Phase == rollout.Updating) {
 		j.goes(p, next)
+	}
+}
+
+// reused checks that no body serves again that was to be replaced when its
+// claim ended.
+func (j *judge) reused(p *pool, s *slot) {
+	if s.Disruption.Cause == rollout.ClaimEnded && s.disrupted() {
+		if j.promises.used == nil {
+			j.promises.used = map[string]int64{}
+		}
+		j.promises.used[s.ID] = s.Incarnation
+	}
+	if used, ok := j.promises.used[s.ID]; ok && used == s.Incarnation && s.inService() {
+		j.promise("%s serves again, with the body that was to be replaced when its claim ended", p.member(s.Index))
+		delete(j.promises.used, s.ID)
 	}
 }
 
@@ -133,7 +152,7 @@ func (j *judge) born(b *body) {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
 	n, most := b.p.staying(), b.p.ceiling()
-	if n > most && !b.p.slots.get(b.index).held(j.w.now) && j.w.nature.lag == 0 {
+	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.now && j.w.nature.lag == 0 {
 		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
 }
@@ -228,7 +247,7 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 // claimed, busy or held, and for anything else none that is claimed or busy,
 // unless its body is gone.
 func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
-	b := p.bodies[old.Index]
+	b := p.own(old)
 	drift := a.Disruption.Cause == rollout.Drift
 	if !drift && (b == nil || b.exited) {
 		return
@@ -238,7 +257,7 @@ func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 	switch {
 	case old.claimUID != 0:
 		j.promise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
-	case !old.ServedSince.IsZero() && occupancy != rollout.Idle:
+	case !old.ServedSince.IsZero() && occupancy != rollout.Idle && !old.goes():
 		j.promise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
 	case drift && old.held(j.w.now):
 		j.promise("%s is disrupted for drift although it is held", name)

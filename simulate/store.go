@@ -49,6 +49,13 @@ func (s *slot) disrupted() bool {
 	return s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation >= s.Incarnation
 }
 
+// goes tells whether its body is on its way out already, and nothing takes that
+// back.
+func (s *slot) goes() bool {
+	cause := s.Disruption.Cause
+	return s.disrupted() && (s.Phase == rollout.Terminating || cause == rollout.ClaimEnded || cause == rollout.BodyFailed)
+}
+
 // leaves tells whether the slot is to go.
 func (s *slot) leaves() bool { return s.Deleting || s.disrupted() && s.Disruption.Remove }
 

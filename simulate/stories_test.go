@@ -87,6 +87,36 @@ expect:
   at: {9m: ["claimed == 3 && free == 0"]}
   finally: ["claimed == 1 && free == 2"]
 `},
+		"used body": {"a body that was claimed never serves again, whatever becomes of the size", `pool: {replicas: 1, sizing: Warm}
+world: {drain: 20s}
+start: {members: [{}, {state: Claimed, claim: c}]}
+timeline: [{at: 1s, release: c}, {at: 5s, set: {replicas: 2}}]
+expect:
+  finally: ["free == 2 && members == 2"]
+  creates: 1
+  deletes: 1
+`},
+		"lost claim": {"a member whose body is gone goes before one that serves", `pool: {replicas: 1, sizing: Warm}
+start: {members: [{}, {state: Claimed, claim: c}]}
+timeline: [{at: 1m, member: 1, delete: body}]
+expect:
+  always: ["m[0].phase == 'Available'"]
+  finally: ["members == 1 && claims.c.phase == 'Failed'"]
+  creates: 0
+`},
+		"lower ceiling": {"what is above a ceiling that is lowered goes, and is not born again", `pool: {replicas: 4, update: {type: RollingUpdate, maxUnavailable: 3, maxSurge: 1}}
+start: {members: [{count: 3}, {state: Claimed, claim: c}]}
+timeline: [{at: 1m, set: {maxMembers: 2}}, {at: 2m, revise: B}, {at: 5m, release: c}]
+expect:
+  always: ["t < 90 || bodies <= 2"]
+  finally: ["members == 2 && free == 2 && updated == 2"]
+`},
+		"deleted while busy": {"a busy member whose body is gone keeps no pool alive", `pool: {replicas: 2}
+start: {members: [{occupancy: Busy}, {}]}
+timeline: [{at: 1s, delete: pool}, {at: 1m, member: 0, delete: body}]
+expect:
+  finally: ["members == 0 && bodies == 0"]
+`},
 		"in place, refused": {"a body that cannot become the new one stays and is brought back", `pool: {replicas: 2, update: {type: RollingUpdate, method: InPlace, failureLimit: 1}}
 world: {revisions: {bad: {outcome: CreateError}}}
 timeline: [{at: 1s, revise: bad}]

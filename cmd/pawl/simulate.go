@@ -143,8 +143,11 @@ func (s *simulation) print(out, problems io.Writer, reports []simulate.Report, n
 			s.printRuns(&b, r)
 		}
 	}
-	fmt.Fprintf(&b, "scenarios: %d passed, %d failed, %d waiting\n",
-		n[simulate.Passed], n[simulate.Failed], n[simulate.Waiting])
+	fmt.Fprintf(&b, "scenarios: %d passed, %d failed, %d waiting", n[simulate.Passed], n[simulate.Failed], n[simulate.Waiting])
+	if wrong := n[simulate.Wrong]; wrong > 0 {
+		fmt.Fprintf(&b, ", %d wrong", wrong)
+	}
+	b.WriteByte('\n')
 	_, err := io.WriteString(out, b.String())
 	return err
 }
