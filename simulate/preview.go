@@ -33,10 +33,19 @@ type Outlook struct {
 
 // Forecast is what would become of a pool if nobody did anything meanwhile.
 type Forecast struct {
-	// Moves are what is done to members, in the order in which it is begun.
-	Moves []Move `json:"moves"`
-	// Stays are the members that are not on the target in the end, by index.
-	Stays []Stay `json:"stays"`
+	// Finishes: in the end every member that the policy wants on the target is on
+	// it. Reason is that of the pool's condition Updated then, and Next the
+	// sentence about what the pool waits for.
+	Finishes bool   `json:"finishes"`
+	Reason   string `json:"reason"`
+	Next     string `json:"next"`
+	// Collide are the two fields of the spec that keep a rollout from ever ending;
+	// none if that is not so.
+	Collide []string `json:"collide,omitempty"`
+	// Took is the time until nothing moves any more. Endless: no such time was
+	// found, because the same happens again and again.
+	Took    Time `json:"took"`
+	Endless bool `json:"endless,omitempty"`
 	// Free and InService are how low those numbers get.
 	Free      Low `json:"free"`
 	InService Low `json:"inService"`
@@ -47,18 +56,21 @@ type Forecast struct {
 	Updates int `json:"updates"`
 	// SurgePeak is the largest number of slots above the desired number.
 	SurgePeak int `json:"surgePeak"`
-	// Took is the time until nothing moves any more. Endless: there is no such
-	// time, because the same happens again and again and comes to nothing; Moves
-	// are the first of them.
-	Took    Time `json:"took"`
-	Endless bool `json:"endless,omitempty"`
-	// End is the pool's condition Updated then, and Next the sentence about it.
-	End  rollout.Condition `json:"end"`
-	Next string            `json:"next"`
-	// Updated and Stale are the bodies by revision in the end, Members all slots.
+	// Before and After are the members at the start and in the end.
+	Before Tally `json:"before"`
+	After  Tally `json:"after"`
+	// Moves are what is done to members, in the order in which it is begun.
+	Moves []Move `json:"moves"`
+	// Stays are the members that are not on the target in the end, by index.
+	Stays []Stay `json:"stays"`
+}
+
+// Tally counts members: all slots, and the bodies by revision.
+type Tally struct {
+	Members int `json:"members"`
 	Updated int `json:"updated"`
 	Stale   int `json:"stale"`
-	Members int `json:"members"`
+	Unknown int `json:"unknown"`
 }
 
 // Low is how low a number gets.
@@ -104,7 +116,7 @@ type Move struct {
 	// From and To are the revisions before and after; empty for none or unknown.
 	From rollout.Revision `json:"from,omitempty"`
 	To   rollout.Revision `json:"to,omitempty"`
-	Why  rollout.Why      `json:"why"`
+	Why  rollout.Why      `json:"why,omitempty"`
 	// Surge: the slot is made above the desired number.
 	Surge bool `json:"surge,omitempty"`
 }
@@ -113,8 +125,45 @@ type Move struct {
 type Stay struct {
 	Index    int              `json:"index"`
 	Revision rollout.Revision `json:"revision,omitempty"`
-	Reason   rollout.Reason   `json:"reason"`
-	Text     string           `json:"text"`
+	// Reason is what keeps it, Text says so to a person, and Needs who has to act.
+	Reason rollout.Reason `json:"reason"`
+	Text   string         `json:"text"`
+	Needs  Need           `json:"needs,omitempty"`
+}
+
+// Need is who or what a member waits for that nobody can foretell. Empty: for
+// nothing, it stays as the policy says.
+type Need string
+
+// The needs.
+const (
+	// NeedsPerson: somebody has to change the pool or the member.
+	NeedsPerson Need = "Person"
+	// NeedsHolder: whoever holds its claim has to release it.
+	NeedsHolder Need = "Holder"
+	// NeedsWork: the work on it has to end.
+	NeedsWork Need = "Work"
+	// NeedsRoom: there has to be capacity for one more body.
+	NeedsRoom Need = "Room"
+	// NeedsOthers: other members have to come back, or be released, first.
+	NeedsOthers Need = "Others"
+)
+
+// needs is who has to act on a member that this keeps.
+func needs(r rollout.Reason) Need {
+	switch r {
+	case rollout.Claimed:
+		return NeedsHolder
+	case rollout.BusyMember:
+		return NeedsWork
+	case rollout.NoSurgeCapacity:
+		return NeedsRoom
+	case rollout.UnavailableLimit, rollout.FloorReached, rollout.InFlightLimit, rollout.BudgetFull, rollout.PoolResizing:
+		return NeedsOthers
+	case rollout.Partitioned:
+		return ""
+	}
+	return NeedsPerson
 }
 
 // Preview foretells what becomes of the pool. The engine decides; bodies take

@@ -40,10 +40,6 @@ type forecaster struct {
 	roomless         []*unit
 
 	free, inService int
-	// arrived counts what came into service; opened is how far it was when the
-	// last window opened.
-	arrived int
-	opened  stand
 }
 
 func newForecaster(o *Outlook) *forecaster {
@@ -159,12 +155,17 @@ func (f *forecaster) set(u *unit, m rollout.Member) {
 		return
 	}
 	f.count(&u.Member, -1)
-	up := u.InService()
+	up := serves(&u.Member)
 	f.near.change(f, u, m)
 	f.count(&u.Member, 1)
-	if u.InService() && !up {
+	if serves(&u.Member) && !up {
 		f.finish(u)
 	}
+}
+
+// serves tells whether the member's body serves, cordoned or not.
+func serves(m *rollout.Member) bool {
+	return (m.Phase == rollout.Available || m.Phase == rollout.InClaim) && !live(m)
 }
 
 // count enters the member n times.
@@ -188,7 +189,6 @@ func (f *forecaster) begin(u *unit, m Move) {
 // finish notes that what was begun with the unit is over.
 func (f *forecaster) finish(u *unit) {
 	f.out.Took = f.since()
-	f.arrived++
 	if u.move > 0 {
 		at := f.since()
 		m := &f.out.Moves[u.move-1]
@@ -205,7 +205,6 @@ func (f *forecaster) drop(u *unit) {
 	f.count(&u.Member, -1)
 	f.near.remove(f, u)
 	f.finish(u)
-	f.arrived--
 	u.gone, f.dropped = true, true
 }
 
@@ -234,6 +233,8 @@ func (f *forecaster) unit(index int) *unit {
 // run plays until nothing moves any more. At the start the engine is asked
 // before anything steps, so that it can take back what only drains.
 func (f *forecaster) run() {
+	f.listAll()
+	f.out.Before = headcount(rollout.Decide(&f.snap, f.now))
 	f.decide()
 	f.settle()
 	for f.advance() || f.again() {
@@ -291,7 +292,8 @@ func (f *forecaster) decide() bool {
 	}
 	f.wake = plan.Wake
 	f.carryOut(plan)
-	return len(plan.Actions) > 0 || f.give()
+	given := f.give()
+	return len(plan.Actions) > 0 || given
 }
 
 // carryOut does what the plan says.
@@ -381,6 +383,7 @@ func (f *forecaster) make(a *rollout.Action) {
 func (f *forecaster) give() bool {
 	given := false
 	for f.snap.Waiting > 0 {
+		f.listAll()
 		i := rollout.Pick(f.snap.Members, f.snap.Target.ID)
 		if i < 0 {
 			break
@@ -389,7 +392,6 @@ func (f *forecaster) give() bool {
 		m := u.Member
 		m.Claimed, m.Disruption = true, rollout.Disruption{}
 		f.set(u, m)
-		f.snap.Members[i] = m
 		f.snap.Waiting--
 		f.touch(u)
 		given = true
@@ -409,10 +411,6 @@ func (f *forecaster) advance() bool {
 		return false
 	}
 	f.now = f.o.Now.Add(next)
-	if f.circles() {
-		f.out.Endless = true
-		return false
-	}
 	for len(f.events.heap) > 0 && f.events.heap[0].at <= next {
 		e := f.events.pop()
 		e.do()
@@ -440,35 +438,28 @@ func (f *forecaster) next() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// stand is how far a forecast has come.
-type stand struct{ begun, arrived int }
-
-// circles tells whether a window opens now and all that was begun since the last
-// one opened has come to nothing: then it is the same in every window.
-func (f *forecaster) circles() bool {
-	if f.o.Window == nil || !f.snap.WindowShut {
-		return false
-	}
-	if open, _ := f.o.Window(f.now); !open {
-		return false
-	}
-	last, now := f.opened, stand{len(f.out.Moves), f.arrived}
-	f.opened = now
-	return last.begun > 0 && now.begun > last.begun && now.arrived == last.arrived
-}
-
 // tell sums up.
 func (f *forecaster) tell() *Forecast {
 	out := &f.out
 	f.listAll()
 	p := rollout.New(&f.snap, f.now)
-	out.End, out.Next = p.Updated, p.Next
-	out.Updated, out.Stale, out.Members = p.Counts.Updated, p.Counts.Stale, p.Counts.Members
+	out.Finishes = p.Updated.Status == rollout.True && !out.Endless
+	out.Reason, out.Next = p.Updated.Reason, p.Next
+	out.After = headcount(p)
+	if field, other := f.snap.Policy.Collision(); field != "" && out.After.Stale > 0 {
+		out.Collide = []string{"spec." + field, "spec." + other}
+	}
+	out.Stays = []Stay{}
 	for i := range f.snap.Members {
 		m := &f.snap.Members[i]
 		if r := p.Verdict(m); r != "" {
-			out.Stays = append(out.Stays, Stay{Index: m.Index, Revision: m.Runs, Reason: r, Text: p.Explain(m)})
+			out.Stays = append(out.Stays, Stay{Index: m.Index, Revision: m.Runs, Reason: r, Text: p.Explain(m), Needs: needs(r)})
 		}
 	}
 	return out
+}
+
+func headcount(p *rollout.Plan) Tally {
+	c := &p.Counts
+	return Tally{Members: c.Members, Updated: c.Updated, Stale: c.Stale, Unknown: c.Unknown}
 }

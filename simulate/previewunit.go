@@ -134,6 +134,9 @@ func (f *forecaster) step(u *unit) {
 	}
 }
 
+// whyOwed is why a slot that was there at the start gets a body.
+const whyOwed rollout.Why = "Owed"
+
 // create makes the next body, if there is room.
 func (f *forecaster) create(u *unit) bool {
 	if f.capacity >= 0 && f.bodies >= f.capacity {
@@ -144,7 +147,7 @@ func (f *forecaster) create(u *unit) bool {
 	f.bodies++
 	f.out.Births++
 	if u.move == 0 {
-		f.begin(u, Move{Deed: Born, To: u.Wants})
+		f.begin(u, Move{Deed: Born, To: u.Wants, Why: whyOwed})
 	}
 	f.set(u, u.Member.Born(f.now))
 	f.become(u, rollout.Booting, f.now.Add(f.o.Boot))

@@ -69,7 +69,7 @@ drifted from it, and replaces them one safe step at a time, never one that is in
 	p.flags.AddFlags(c.PersistentFlags())
 	c.SetUsageTemplate(usageTemplate(c.UsageTemplate()))
 	c.AddGroup(&cobra.Group{ID: "look", Title: "See pools:"}, &cobra.Group{ID: "act", Title: "Use pools:"}, &cobra.Group{ID: "other", Title: "Other:"})
-	c.AddCommand(p.getCommand(), p.statusCommand(), p.explainCommand(), p.historyCommand(), p.diffCommand())
+	c.AddCommand(p.getCommand(), p.statusCommand(), p.explainCommand(), p.previewCommand(), p.historyCommand(), p.diffCommand())
 	c.AddCommand(p.claimCommand(), p.renewCommand(), p.releaseCommand(), p.pauseCommand(), p.resumeCommand())
 	c.AddCommand(p.undoCommand(), p.retryCommand(), p.skipCommand(), p.recycleCommand(), p.holdCommand(), p.unholdCommand())
 	c.AddCommand(inGroup("other", p.controllerCommand(), newSimulateCommand(), p.versionCommand(), p.optionsCommand())...)
