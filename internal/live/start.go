@@ -290,13 +290,19 @@ func (r *run) bind(ctx context.Context, m *v1alpha1.Member, name string) error {
 // clean removes what the story has left, so that no controller has to.
 func (r *run) clean(ctx context.Context) error {
 	var errs []error
-	for _, list := range []client.ObjectList{
-		&v1alpha1.ClaimList{}, &v1alpha1.MemberList{}, &v1alpha1.PoolList{}, &appsv1.ControllerRevisionList{},
-	} {
+	for _, list := range kinds() {
 		errs = append(errs, r.sweep(ctx, list))
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}
 	return errors.Join(append(errs, client.IgnoreNotFound(r.user.Delete(ctx, ns)))...)
+}
+
+// kinds are lists of everything that a story is told by, in the order in which
+// it can be removed.
+func kinds() []client.ObjectList {
+	return []client.ObjectList{
+		&v1alpha1.ClaimList{}, &v1alpha1.MemberList{}, &v1alpha1.PoolList{}, &appsv1.ControllerRevisionList{},
+	}
 }
 
 // sweep removes all objects of a kind, whatever keeps them.
