@@ -123,7 +123,9 @@ func TestReconciler_heartbeat_ttl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(t, interceptor.Funcs{}, newClaim(v1alpha1.ClaimStatus{ObservedGeneration: 1, Phase: v1alpha1.ClaimBound, Member: "web-0"}), newMember(0, "u"))
-			r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: tc.every}} })
+			r.edit(t, func(p *v1alpha1.Pool) {
+				p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: tc.every}}
+			})
 			r.at(0)
 			if got, err := pass(t, r); err != nil || got.RequeueAfter != tc.ends {
 				t.Errorf("it ends in %s instead of %s (%v)", got.RequeueAfter, tc.ends, err)
