@@ -153,10 +153,10 @@ func took(d *metav1.Duration) time.Duration {
 }
 
 func span(d time.Duration) *metav1.Duration {
-	if d <= 0 {
+	if d = d.Round(time.Millisecond); d <= 0 {
 		return nil
 	}
-	return &metav1.Duration{Duration: d.Round(time.Millisecond)}
+	return &metav1.Duration{Duration: d}
 }
 
 // Time is a time that the API stores; zero where it is absent.

@@ -439,3 +439,28 @@ func TestKind_ApplyLive_Stop(t *testing.T) {
 		t.Error("it was not told as its template says now")
 	}
 }
+
+// A file that cannot be written yet is told, and written once it can be.
+func TestKind_ApplyLive_InTheWay(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := shell("exec sleep 1000")
+	p.Files = files("config", "1")
+	r.create(slot, p)
+	if err := os.Mkdir(filepath.Join(r.work(slot), "taken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	q := p.DeepCopy()
+	q.Files = files("taken", "2")
+	err := r.kind.ApplyLive(context.Background(), slot, &v1alpha1.Template{Process: q, LiveFields: []string{"process.files[0]"}})
+	if !errors.Is(err, body.ErrRefused) || !strings.Contains(err.Error(), "template.process.files[0].path") {
+		t.Errorf("error %v", err)
+	}
+	r.has("until then all is as it was", slot, "config", "1")
+	if err := os.Remove(filepath.Join(r.work(slot), "taken")); err != nil {
+		t.Fatal(err)
+	}
+	r.live(slot, q, "process.files[0]")
+	r.has("now it is as it should be", slot, "taken", "2")
+	r.has("all of it", slot, "config", "")
+}

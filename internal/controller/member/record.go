@@ -43,7 +43,7 @@ func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
 	snapshot.SetStatus(st, m)
 	if m.Body && s.seen.UID != "" && s.sight().State != rollout.Absent {
 		st.Address = s.seen.Address
-		if was.Status.BodyUID == "" || !parted(m, &was.Status) {
+		if was.Status.BodyUID == "" || !s.parted() {
 			st.BodyUID = s.seen.UID
 		}
 		if m.Runs == "" && s.seen.Revision != "" {
@@ -71,8 +71,8 @@ func (s *step) record(ctx context.Context, m *rollout.Member) (bool, error) {
 
 // parted tells whether what is seen may be a part of the body only, while it
 // becomes another incarnation or ends.
-func parted(m *rollout.Member, was *v1alpha1.MemberStatus) bool {
-	return m.Incarnation == was.Incarnation && (m.Phase == rollout.Updating || m.Phase == rollout.Terminating)
+func (s *step) parted() bool {
+	return s.updating() || s.member.Status.Phase == v1alpha1.PhaseTerminating
 }
 
 // message is what the body says, and before that what it lacks.
@@ -97,19 +97,25 @@ func (s *step) setConditions(m *rollout.Member) {
 	switch {
 	case !m.Body:
 		meta.RemoveStatusCondition(&s.member.Status.Conditions, v1alpha1.ConditionUpdated)
-	case m.Phase == rollout.Provisioning && m.Runs != "" && m.Runs == s.target:
+	case (m.Phase == rollout.Provisioning || m.Phase == rollout.Updating && !s.updating()) && m.Runs != "" && m.Runs == s.target:
 		s.setCondition(snapshot.OnTarget(m))
-	case m.Phase == rollout.Terminating && have != nil && have.Status == metav1.ConditionFalse:
+	case have == nil || have.Status != metav1.ConditionFalse:
+	case m.Phase == rollout.Terminating:
 		s.setCondition(metav1.Condition{
 			Type: have.Type, Status: have.Status, Reason: string(rollout.RollingMember), Message: "its body is on its way out",
+		})
+	case m.Phase == rollout.Updating:
+		s.setCondition(metav1.Condition{
+			Type: have.Type, Status: have.Status, Reason: string(rollout.RollingMember), Message: "its body becomes another revision",
 		})
 	}
 }
 
-// setCondition sets a condition whose reason has changed.
+// setCondition sets a condition whose reason has changed or, of one that is
+// true, whose message.
 func (s *step) setCondition(c metav1.Condition) {
 	have := meta.FindStatusCondition(s.member.Status.Conditions, c.Type)
-	if have != nil && have.Status == c.Status && have.Reason == c.Reason {
+	if have != nil && have.Status == c.Status && have.Reason == c.Reason && (have.Status != metav1.ConditionTrue || have.Message == c.Message) {
 		return
 	}
 	c.ObservedGeneration = s.member.Generation

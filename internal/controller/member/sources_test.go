@@ -78,7 +78,7 @@ func TestStep_discreetly(t *testing.T) {
 		t.Error("and is still what it was")
 	}
 	plain := errors.New("plain")
-	if got := s.discreetly(plain); got != plain || s.discreetly(nil) != nil {
+	if got := s.discreetly(plain); got.Error() != "plain" || s.discreetly(nil) != nil {
 		t.Errorf("got %v", got)
 	}
 }
