@@ -89,8 +89,8 @@ func (g *get) table(ctx context.Context, k *cluster, pools []string) error {
 // out.
 func (g *get) holds(ctx context.Context, k *cluster, pools []string) error {
 	var list v1alpha1.PoolList
-	if k.List(ctx, &list, client.InNamespace(k.namespace)) != nil {
-		return nil
+	if err := k.List(ctx, &list, client.InNamespace(k.namespace)); err != nil {
+		return nil //nolint:nilerr // see above
 	}
 	var b strings.Builder
 	for i := range list.Items {

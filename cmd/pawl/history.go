@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func (p *past) entries() ([]entry, error) {
 			if err != nil {
 				return nil, err
 			}
-			e.Changed = append(template, others...)
+			e.Changed = slices.Concat(template, others)
 		}
 		list = append(list, e)
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // memberOf reads a member of the terminal's server.
-func (t *terminal) member(tt *testing.T, name string) *v1alpha1.Member {
-	tt.Helper()
+func memberOf(t *testing.T, term *terminal, name string) *v1alpha1.Member {
+	t.Helper()
 	var m v1alpha1.Member
-	if err := t.client.Get(tt.Context(), client.ObjectKey{Namespace: "default", Name: name}, &m); err != nil {
-		tt.Fatal(err)
+	if err := term.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &m); err != nil {
+		t.Fatal(err)
 	}
 	return &m
 }
@@ -60,7 +60,7 @@ func TestHold(t *testing.T) {
 			if got := term.out.String(); got != tt.says {
 				t.Errorf("%s: it says %q, want %q", tt.reason, got, tt.says)
 			}
-			m := term.member(t, strings.Replace(tt.args[0], "/", "-", 1))
+			m := memberOf(t, term, strings.Replace(tt.args[0], "/", "-", 1))
 			if got := m.Annotations[v1alpha1.AnnotationHold]; got != tt.value {
 				t.Errorf("%s: the annotation is %s, want %s", tt.reason, got, tt.value)
 			}
@@ -97,7 +97,7 @@ func TestUnhold(t *testing.T) {
 	if got := term.out.String(); got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
-	if got := term.member(t, "web-1").Annotations; len(got) != 1 || got["other"] != "stays" {
+	if got := memberOf(t, term, "web-1").Annotations; len(got) != 1 || got["other"] != "stays" {
 		t.Errorf("annotations %v", got)
 	}
 	if got := term.do(t.Context(), "unhold", "web/1"); got != 0 || term.out.String() != "member web-1 is not held\n" {

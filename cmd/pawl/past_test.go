@@ -170,7 +170,7 @@ func TestUndo(t *testing.T) {
 				t.Fatalf("%s: exit status %d: %s", tt.reason, got, &term.err)
 			}
 			golden(t, name, term.out.String())
-			got := term.pool(t).Spec.Template
+			got := poolOf(t, term).Spec.Template
 			if last := got.Process.Args[len(got.Process.Args)-1]; last != tt.args0 {
 				t.Errorf("%s: the last argument is %s, want %s", tt.reason, last, tt.args0)
 			}
@@ -181,12 +181,12 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// pool reads the pool of the terminal's server.
-func (t *terminal) pool(tt *testing.T) *v1alpha1.Pool {
-	tt.Helper()
+// poolOf reads the pool of the terminal's server.
+func poolOf(t *testing.T, term *terminal) *v1alpha1.Pool {
+	t.Helper()
 	var p v1alpha1.Pool
-	if err := t.client.Get(tt.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, &p); err != nil {
-		tt.Fatal(err)
+	if err := term.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, &p); err != nil {
+		t.Fatal(err)
 	}
 	return &p
 }
@@ -282,7 +282,7 @@ func TestUndo_sources(t *testing.T) {
 	if got := term.do(t.Context(), "undo", "web", "--template-only"); got != 1 || strings.Contains(term.err.String(), "--template-only") {
 		t.Errorf("the template is the same, so that nothing is left to do: exit status %d: %s%s", got, &term.out, &term.err)
 	}
-	p := term.pool(t)
+	p := poolOf(t, term)
 	p.Spec.Template.Sim.Version = new("3")
 	p.Status.TargetRevision = ""
 	if err := term.client.Update(t.Context(), p); err != nil {
@@ -294,7 +294,7 @@ func TestUndo_sources(t *testing.T) {
 	if got := term.do(t.Context(), "undo", "web", "--template-only"); got != 0 || !strings.HasPrefix(term.out.String(), "pool web: the template of revision 1 (") {
 		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
 	}
-	if got := *term.pool(t).Spec.Template.Sim.Version; got != "2" {
+	if got := *poolOf(t, term).Spec.Template.Sim.Version; got != "2" {
 		t.Errorf("the version is %s", got)
 	}
 }
@@ -309,7 +309,7 @@ func TestUndo_race(t *testing.T) {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if !edited {
 				edited = true
-				p := term.pool(t)
+				p := poolOf(t, term)
 				p.Spec.Template.Process.Command = "/usr/bin/other"
 				if err := c.Update(ctx, p); err != nil {
 					return err
@@ -321,7 +321,7 @@ func TestUndo_race(t *testing.T) {
 	if got := term.do(t.Context(), "undo", "web"); got != 1 || term.err.String() != "error: pool web was edited meanwhile, and is left alone; look at it, and ask again\n" {
 		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
 	}
-	if p := term.pool(t); p.Spec.Template.Process.Command != "/usr/bin/other" || len(p.Spec.Template.Process.Env) != 2 {
+	if p := poolOf(t, term); p.Spec.Template.Process.Command != "/usr/bin/other" || len(p.Spec.Template.Process.Env) != 2 {
 		t.Errorf("the edit is gone: %+v", p.Spec.Template.Process)
 	}
 }

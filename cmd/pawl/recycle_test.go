@@ -76,7 +76,7 @@ func TestRecycle(t *testing.T) {
 					t.Errorf("%s: it says %q, want %q", tt.reason, &term.out, want)
 				}
 			}
-			if got := term.member(t, strings.Replace(tt.member, "/", "-", 1)).Annotations[v1alpha1.AnnotationRecycle]; got != tt.asked {
+			if got := memberOf(t, term, strings.Replace(tt.member, "/", "-", 1)).Annotations[v1alpha1.AnnotationRecycle]; got != tt.asked {
 				t.Errorf("%s: incarnation %q is asked to go, want %s", tt.reason, got, tt.asked)
 			}
 		})

@@ -38,12 +38,11 @@ func (k *skip) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	text := ""
+	does := s.skip
 	if k.undo {
-		text, err = s.unskip(c.Context())
-	} else {
-		text, err = s.skip(c.Context())
+		does = s.unskip
 	}
+	text, err := does(c.Context())
 	if err != nil {
 		return err
 	}

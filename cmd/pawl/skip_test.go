@@ -91,7 +91,7 @@ func TestSkip(t *testing.T) {
 			if got := term.out.String() + term.err.String(); !strings.HasPrefix(got, tt.says) {
 				t.Errorf("%s: it says %q, want %q", tt.reason, got, tt.says)
 			}
-			if got := term.member(t, strings.Replace(tt.args[0], "/", "-", 1)).Annotations[v1alpha1.AnnotationSkip]; got != tt.value {
+			if got := memberOf(t, term, strings.Replace(tt.args[0], "/", "-", 1)).Annotations[v1alpha1.AnnotationSkip]; got != tt.value {
 				t.Errorf("%s: it is skipped for %q, want %q", tt.reason, got, tt.value)
 			}
 		})
@@ -138,7 +138,7 @@ func TestRetry(t *testing.T) {
 			if got := term.out.String() + term.err.String(); !strings.HasPrefix(got, tt.says) {
 				t.Errorf("%s: it says %q, want %q", tt.reason, got, tt.says)
 			}
-			if got := term.pool(t).Annotations[v1alpha1.AnnotationRetry]; got != tt.value {
+			if got := poolOf(t, term).Annotations[v1alpha1.AnnotationRetry]; got != tt.value {
 				t.Errorf("%s: asked is %q, want %q", tt.reason, got, tt.value)
 			}
 		})
