@@ -38,10 +38,11 @@ func (q *pass) full() bool {
 	return p.HasCeiling && len(q.s.Members)+q.s.Rest.members()+q.made >= p.MaxMembers
 }
 
-// enough tells whether what is missing may stay so for now.
+// enough tells whether what is missing may stay so for now: enough are free,
+// those that waiting claims are about to take not counted.
 func (q *pass) enough() bool {
 	below := q.s.Policy.RefillBelow
-	return below > 0 && q.l.free >= below && q.s.Waiting == 0 && (q.gate != "" || q.work() == 0)
+	return below > 0 && q.l.free-q.s.Waiting >= below && (q.gate != "" || q.work() == 0)
 }
 
 // mayFill tells whether new slots may be made. While bodies of the only

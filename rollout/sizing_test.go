@@ -94,6 +94,10 @@ func TestNew_sizing(t *testing.T) {
 			reason: "refillBelow: what is missing waits until fewer are free",
 			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
 		},
+		"enough free for claims that wait": {
+			reason: "refillBelow: one that is about to be bound asks for nothing yet",
+			s:      pool(4, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 }), func(s *Snapshot) { s.Waiting = 1 }),
+		},
 		"too few free": {
 			reason: "refillBelow: and then all of it is made",
 			s:      pool(2, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
