@@ -373,15 +373,17 @@ func TestReconciler_orphans(t *testing.T) {
 	m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0"}, Spec: v1alpha1.MemberSpec{Pool: "web"}}
 	rev := stored(t, newPool(1), 1)
 	b := newBench(t, interceptor.Funcs{}, m, rev)
+	copies := &sources{frozen: map[string]bool{history.RevisionID(rev): true}}
+	b.Sources = copies
 	b.must(b.Client.Delete(t.Context(), rev))
 	b.once()
-	if n := len(b.revisions()); n != 1 {
-		t.Errorf("%d revisions while a member needs them", n)
+	if n := len(b.revisions()); n != 1 || copies.copies() == "" {
+		t.Errorf("%d revisions and copies of %q while a member needs them", n, copies.copies())
 	}
 	b.must(b.Client.Delete(t.Context(), m))
 	b.once()
-	if n := len(b.revisions()); n != 0 {
-		t.Errorf("%d revisions stay for ever", n)
+	if n := len(b.revisions()); n != 0 || copies.copies() != "" {
+		t.Errorf("%d revisions and copies of %q stay for ever", n, copies.copies())
 	}
 }
 

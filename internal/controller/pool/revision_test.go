@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -354,5 +355,46 @@ func TestReconciler_undo(t *testing.T) {
 		if got, want := d != nil && *d.Rolling, left.Rolling; got != want {
 			t.Errorf("it is left %+v, and should be left %+v", d, left)
 		}
+	}
+}
+
+// The current revision is kept where the target says the same and members are on
+// that: without it, an older one would be the current one.
+func TestReconciler_keepsCurrent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{Create: identified}, newPool(1))
+	b.once()
+	b.serve()
+	b.settle()
+	b.edit(func(p *v1alpha1.Pool) { p.Spec.Template.Sim.Stop = &metav1.Duration{Duration: time.Second} })
+	for range 4 {
+		b.once()
+		b.serve()
+	}
+	b.settle()
+	current := b.pool().Status.CurrentRevision
+	b.edit(func(p *v1alpha1.Pool) {
+		p.Spec.Template.Sim.Stop.Duration, p.Spec.Update.Type = time.Minute, new(v1alpha1.UpdateManual)
+	})
+	b.settle()
+	target := b.pool().Status.TargetRevision
+	b.edit(func(p *v1alpha1.Pool) { p.Spec.Template.LiveFields = []string{"sim.stop"} })
+	b.settle()
+	m := b.member("web-0")
+	m.Spec.Revision, m.Annotations = target, nil
+	b.must(b.Client.Update(t.Context(), m))
+	m.Status.Revision = target
+	b.must(b.Client.Status().Update(t.Context(), m))
+	b.edit(func(p *v1alpha1.Pool) { p.Spec.RevisionHistoryLimit = new(int32(0)) })
+	b.settle()
+	var left []string
+	for _, rev := range b.revisions() {
+		left = append(left, history.RevisionID(&rev))
+	}
+	slices.Sort(left)
+	want := []string{current, target}
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("revisions %v are kept instead of %v", left, want)
 	}
 }
