@@ -70,7 +70,7 @@ func (w *world) texts(pool string) string {
 	for i := range list.Items {
 		all = append(all, list.Items[i].Data["text"])
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, ",")
 }
 
 // copies are the names of what is kept of a pool's sources.
@@ -237,7 +237,7 @@ func TestSource_rollback(t *testing.T) {
 	}
 	w.reason("web", v1alpha1.ConditionUpdated, "RolledBack")
 	w.eventually("all are made from what was good", func() error {
-		if got := w.texts("web"); got != "good good good" || w.pool("web").Status.Free != 3 {
+		if got := w.texts("web"); got != "good,good,good" || w.pool("web").Status.Free != 3 {
 			return fmt.Errorf("%s: %s", got, describe(w.pool("web")))
 		}
 		return nil
@@ -246,7 +246,7 @@ func TestSource_rollback(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.updated("web", 3)
-	if got := w.texts("web"); got != "better better better" {
+	if got := w.texts("web"); got != "better,better,better" {
 		t.Errorf("the bodies say %q", got)
 	}
 }
@@ -338,7 +338,7 @@ func TestSource_deleted(t *testing.T) {
 	w.create(w.saying("boot", "two"))
 	w.eventually("it comes back as it was", func() error {
 		m := w.members("web")
-		if len(m) != 2 || m[1].Status.Incarnation != 2 || m[1].Status.Phase != v1alpha1.PhaseAvailable || w.texts("web") != "one one" {
+		if len(m) != 2 || m[1].Status.Incarnation != 2 || m[1].Status.Phase != v1alpha1.PhaseAvailable || w.texts("web") != "one,one" {
 			return fmt.Errorf("%s: %s", w.texts("web"), list(m))
 		}
 		return nil

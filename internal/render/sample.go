@@ -181,7 +181,7 @@ func (s *sampler) leaf(ctx context.Context, l leaf) (any, error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s: %w", l.field, err)
 	case err != nil:
-		return unrendered, nil
+		return unrendered, nil //nolint:nilerr // it is what comes out
 	}
 	if text, ok := v.(string); ok && strings.HasPrefix(text, "\x00") {
 		return strconv.Quote(text), nil // so that nothing looks like unrendered

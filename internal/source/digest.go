@@ -52,8 +52,8 @@ func (p *part) sample(s *Source) any {
 		return standIn(p.value, s.Digests[""])
 	}
 	out := map[string]any{}
-	for key, v := range p.native().(map[string]any) {
-		out[key] = standIn(v, s.Digests[key])
+	for key, content := range p.keys {
+		out[key] = standIn(readable(content), s.Digests[key])
 	}
 	return out
 }

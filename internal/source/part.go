@@ -199,13 +199,17 @@ func (p *part) native() any {
 	}
 	out := make(map[string]any, len(p.keys))
 	for key, content := range p.keys {
-		if utf8.Valid(content) {
-			out[key] = string(content)
-		} else {
-			out[key] = content
-		}
+		out[key] = readable(content)
 	}
 	return out
+}
+
+// readable is a text where it is one, or else bytes.
+func readable(content []byte) any {
+	if utf8.Valid(content) {
+		return string(content)
+	}
+	return content
 }
 
 // equal tells whether two parts say the same.

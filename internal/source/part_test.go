@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -15,9 +16,7 @@ func object(kind, name string, more map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "shop"},
 	}}
-	for field, value := range more {
-		o.Object[field] = value
-	}
+	maps.Copy(o.Object, more)
 	return o
 }
 

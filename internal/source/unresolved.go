@@ -30,7 +30,7 @@ const (
 
 // Unresolved says why sources cannot be read: one line, with what to do. It
 // holds nothing of their content.
-type Unresolved struct {
+type Unresolved struct { //nolint:errname // it is what the condition says that shows it
 	// Reason is one of the constants: of several, the first that is known.
 	Reason string
 	// Known: it is so, and stays so until somebody acts; otherwise it cannot be

@@ -303,10 +303,10 @@ func (o *objectWatch) mine(item any) *unstructured.Unstructured {
 
 // change makes a change, and notifies the pools for which something else counts
 // from now on.
-func (o *objectWatch) change(make func()) {
+func (o *objectWatch) change(apply func()) {
 	o.mu.Lock()
 	before := o.view()
-	make()
+	apply()
 	after := o.view()
 	var told []types.NamespacedName
 	for pool, sources := range o.users {

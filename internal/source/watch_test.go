@@ -34,6 +34,7 @@ type watching struct {
 }
 
 func newWatching(t *testing.T) *watching {
+	t.Helper()
 	w := &watching{t: t}
 	w.objectWatch = &objectWatch{
 		key:     watchKey{"shop", "reader", widgets, "o"},
