@@ -19,6 +19,9 @@ const maxMessage = 1024
 // readiness judges a body of which all objects are there.
 func (k *Kind) readiness(ctx context.Context, template *v1alpha1.Template, objects []*unstructured.Unstructured) (body.State, string, error) {
 	end := podEnd(objects)
+	if job := jobEnd(objects); job != "" && !end.failed {
+		end = ended{message: job, failed: true}
+	}
 	if end.failed {
 		return body.Exited, end.message, nil
 	}
@@ -33,6 +36,8 @@ func (k *Kind) readiness(ctx context.Context, template *v1alpha1.Template, objec
 	}
 	if waits := podWaits(objects); waits != "" {
 		why = waits
+	} else if trouble := conditions(objects); trouble != "" {
+		why = trouble
 	}
 	return body.Booting, why, nil
 }
@@ -134,8 +139,63 @@ func describeEnd(pod *unstructured.Unstructured) string {
 	return ": " + strings.Join(parts, ": ")
 }
 
+// jobEnd says how the first Job has failed, if one has: it is not tried again.
+func jobEnd(objects []*unstructured.Unstructured) string {
+	for _, o := range objects {
+		if o.GetKind() != "Job" || o.GroupVersionKind().Group != "batch" {
+			continue
+		}
+		if c := condition(o, func(kind, state string) bool { return kind == "Failed" && state == "True" }); c != "" {
+			return nameOf(o) + " has failed" + c
+		}
+	}
+	return ""
+}
+
+// conditions say what is wrong with the first object that says so itself, as
+// kinds with conditions do: a Deployment whose Pods cannot be made, say.
+func conditions(objects []*unstructured.Unstructured) string {
+	for _, o := range objects {
+		c := condition(o, func(kind, state string) bool {
+			switch kind {
+			case "Failed", "ReplicaFailure", "Stalled", "Degraded":
+				return state == "True"
+			case "Progressing", "PodScheduled":
+				return state == "False"
+			}
+			return false
+		})
+		if c != "" {
+			return nameOf(o) + c
+		}
+	}
+	return ""
+}
+
+// condition says, as ": …", the reason and the message of the first of an
+// object's conditions that is meant.
+func condition(o *unstructured.Unstructured, is func(kind, state string) bool) string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range list {
+		m, _ := c.(map[string]any)
+		kind, _, _ := unstructured.NestedString(m, "type")
+		state, _, _ := unstructured.NestedString(m, "status")
+		if !is(kind, state) {
+			continue
+		}
+		said := ": " + kind
+		for _, field := range []string{"reason", "message"} {
+			if s, _, _ := unstructured.NestedString(m, field); s != "" {
+				said += ": " + s
+			}
+		}
+		return strings.Replace(said, ": Failed: ", ": ", 1)
+	}
+	return ""
+}
+
 // podWaits says what the first container that waits, waits for: an image that
-// cannot be pulled, say.
+// cannot be pulled, say, or another start after it has ended, and how.
 func podWaits(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
 		if !isPod(o) {
@@ -147,10 +207,27 @@ func podWaits(objects []*unstructured.Unstructured) string {
 				continue
 			}
 			message, _, _ := unstructured.NestedString(c, "state", "waiting", "message")
-			return strings.TrimSuffix(fmt.Sprintf("%s: container %v: %s: %s", nameOf(o), c["name"], reason, message), ": ")
+			said := strings.TrimSuffix(fmt.Sprintf("%s: container %v: %s: %s", nameOf(o), c["name"], reason, message), ": ")
+			return said + describeLast(c)
 		}
 	}
 	return ""
+}
+
+// describeLast says, as "; …", how a container ended before it was started anew.
+func describeLast(container map[string]any) string {
+	last, _, _ := unstructured.NestedMap(container, "lastState", "terminated")
+	code, ok := last["exitCode"].(int64)
+	if !ok {
+		return ""
+	}
+	said := fmt.Sprintf("; it exited with %d before", code)
+	for _, field := range []string{"reason", "message"} {
+		if s, _, _ := unstructured.NestedString(last, field); s != "" {
+			said += ": " + s
+		}
+	}
+	return said
 }
 
 // containers returns the statuses of a Pod's containers, the init ones first.

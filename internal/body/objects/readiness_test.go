@@ -34,16 +34,22 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 }
 
 const (
-	podReady  = `{apiVersion: v1, kind: Pod, status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: Ready, status: "True"}]}}`
-	podDone   = `{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}`
-	podOut    = `{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Evicted, message: "The node was low on memory."}}`
-	podBoots  = `{apiVersion: v1, kind: Pod, status: {phase: Pending, initContainerStatuses: [{name: pull, state: {waiting: {reason: PodInitializing}}}]}}`
-	config    = `{apiVersion: v1, kind: ConfigMap}`
-	goingAway = `{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2030-01-01T00:00:00Z"}}`
-	broken    = `{apiVersion: example.com/v1, kind: Odd, metadata: {generation: 2}, status: {observedGeneration: "x"}}`
-	inCluster = `{apiVersion: v1, kind: Service, spec: {clusterIP: 10.1.0.1, ports: [{port: 443}, {port: 80}]}}`
-	headless  = `{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`
-	addressed = `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {pawl.dev/address: "https://web-3.example.com"}}}`
+	podReady    = `{apiVersion: v1, kind: Pod, status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: Ready, status: "True"}]}}`
+	podDone     = `{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}`
+	podOut      = `{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Evicted, message: "The node was low on memory."}}`
+	podBoots    = `{apiVersion: v1, kind: Pod, status: {phase: Pending, initContainerStatuses: [{name: pull, state: {waiting: {reason: PodInitializing}}}]}}`
+	podLoops    = `{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: main, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: 2, reason: Error, message: no config}}}]}}`
+	podHomeless = `{apiVersion: v1, kind: Pod, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes are available}]}}`
+	jobFailed   = `{apiVersion: batch/v1, kind: Job, status: {failed: 1, conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}]}}`
+	jobRuns     = `{apiVersion: batch/v1, kind: Job, status: {active: 1, startTime: "2030-01-01T00:00:00Z", conditions: [{type: Failed, status: "False"}]}}`
+	noQuota     = `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, conditions: [{type: Available, status: "False"}, {type: ReplicaFailure, status: "True", reason: FailedCreate, message: "exceeded quota: pods"}]}}`
+	noProgress  = `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: has timed out progressing}]}}`
+	config      = `{apiVersion: v1, kind: ConfigMap}`
+	goingAway   = `{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2030-01-01T00:00:00Z"}}`
+	broken      = `{apiVersion: example.com/v1, kind: Odd, metadata: {generation: 2}, status: {observedGeneration: "x"}}`
+	inCluster   = `{apiVersion: v1, kind: Service, spec: {clusterIP: 10.1.0.1, ports: [{port: 443}, {port: 80}]}}`
+	headless    = `{apiVersion: v1, kind: Service, spec: {clusterIP: None}}`
+	addressed   = `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {pawl.dev/address: "https://web-3.example.com"}}}`
 )
 
 func TestKind_judge(t *testing.T) {
@@ -53,23 +59,30 @@ func TestKind_judge(t *testing.T) {
 		ready   []bool
 		want    body.Observation
 	}{
-		"Absent":     {reason: "no object, no body", objects: []string{"", ""}, want: body.Observation{State: body.Absent}},
-		"Ready":      {reason: "all objects are current", objects: []string{config, podReady}, want: body.Observation{State: body.Ready, Address: "10.0.0.7"}},
-		"Booting":    {reason: "one is not", objects: []string{config, podBoots}, want: body.Observation{State: body.Booting, Message: "Pod shop/web-3: container pull: PodInitializing"}},
-		"Missing":    {reason: "a part is missing", objects: []string{"", config}, want: body.Observation{State: body.Down, Message: "ConfigMap shop/missing is missing"}},
-		"Stopping":   {reason: "a part is on its way out, whatever else is missing", objects: []string{"", goingAway}, want: body.Observation{State: body.Stopping, Message: "ConfigMap shop/web-3 is terminating"}},
-		"Succeeded":  {reason: "a Pod that has ended does not come back", objects: []string{podDone}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has succeeded"}},
-		"Failed":     {reason: "and says why", objects: []string{config, podOut}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
-		"Both":       {reason: "a failed Pod is told before one that succeeded", objects: []string{podDone, podOut}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
-		"Odd":        {reason: "a status that makes no sense is not ready", objects: []string{broken}, want: body.Observation{State: body.Booting, Message: "Odd shop/web-3: its status makes no sense: "}},
-		"Expression": {reason: "expressions take kstatus's place", objects: []string{podBoots}, ready: []bool{true, true}, want: body.Observation{State: body.Ready}},
-		"OneFalse":   {reason: "all of them must hold", objects: []string{config}, ready: []bool{true, false}, want: body.Observation{State: body.Booting, Message: "not yet: e1 (because)"}},
-		"DoneReady":  {reason: "a Pod may be meant to succeed", objects: []string{podDone}, ready: []bool{true}, want: body.Observation{State: body.Ready}},
-		"DoneUnmet":  {reason: "but then the rest has to hold", objects: []string{podDone}, ready: []bool{false}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has succeeded"}},
-		"FailedMet":  {reason: "none is meant to fail", objects: []string{podOut}, ready: []bool{true}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
-		"Service":    {reason: "a Service is an address before a Pod is", objects: []string{podReady, inCluster}, want: body.Observation{State: body.Ready, Address: "10.1.0.1:443"}},
-		"Headless":   {reason: "a headless one by its name", objects: []string{headless}, want: body.Observation{State: body.Ready, Address: "web-3.shop.svc"}},
-		"Annotation": {reason: "what the template says comes first", objects: []string{addressed, inCluster}, want: body.Observation{State: body.Ready, Address: "https://web-3.example.com"}},
+		"Absent":      {reason: "no object, no body", objects: []string{"", ""}, want: body.Observation{State: body.Absent}},
+		"Ready":       {reason: "all objects are current", objects: []string{config, podReady}, want: body.Observation{State: body.Ready, Address: "10.0.0.7"}},
+		"Booting":     {reason: "one is not", objects: []string{config, podBoots}, want: body.Observation{State: body.Booting, Message: "Pod shop/web-3: container pull: PodInitializing"}},
+		"CrashLoop":   {reason: "how it ended before", objects: []string{podLoops}, want: body.Observation{State: body.Booting, Message: "Pod shop/web-3: container main: CrashLoopBackOff: back-off 10s; it exited with 2 before: Error: no config"}},
+		"JobFailed":   {reason: "a Job that has failed is not tried again", objects: []string{config, jobFailed}, want: body.Observation{State: body.Exited, Message: "Job shop/web-3 has failed: BackoffLimitExceeded: Job has reached the specified backoff limit"}},
+		"JobRuns":     {reason: "one that runs may succeed yet", objects: []string{jobRuns}, want: body.Observation{State: body.Ready}},
+		"Quota":       {reason: "what an object itself says is wrong", objects: []string{noQuota}, want: body.Observation{State: body.Booting, Message: "Deployment shop/web-3: ReplicaFailure: FailedCreate: exceeded quota: pods"}},
+		"Stuck":       {reason: "or gets no further", objects: []string{noProgress}, want: body.Observation{State: body.Booting, Message: "Deployment shop/web-3: Progressing: ProgressDeadlineExceeded: has timed out progressing"}},
+		"Unmet":       {reason: "also where expressions judge", objects: []string{noQuota}, ready: []bool{false}, want: body.Observation{State: body.Booting, Message: "Deployment shop/web-3: ReplicaFailure: FailedCreate: exceeded quota: pods"}},
+		"Unscheduled": {reason: "a Pod that finds no node", objects: []string{podHomeless}, want: body.Observation{State: body.Booting, Message: "Pod shop/web-3: PodScheduled: Unschedulable: 0/3 nodes are available"}},
+		"Missing":     {reason: "a part is missing", objects: []string{"", config}, want: body.Observation{State: body.Down, Message: "ConfigMap shop/missing is missing"}},
+		"Stopping":    {reason: "a part is on its way out, whatever else is missing", objects: []string{"", goingAway}, want: body.Observation{State: body.Stopping, Message: "ConfigMap shop/web-3 is terminating"}},
+		"Succeeded":   {reason: "a Pod that has ended does not come back", objects: []string{podDone}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has succeeded"}},
+		"Failed":      {reason: "and says why", objects: []string{config, podOut}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
+		"Both":        {reason: "a failed Pod is told before one that succeeded", objects: []string{podDone, podOut}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
+		"Odd":         {reason: "a status that makes no sense is not ready", objects: []string{broken}, want: body.Observation{State: body.Booting, Message: "Odd shop/web-3: its status makes no sense: "}},
+		"Expression":  {reason: "expressions take kstatus's place", objects: []string{podBoots}, ready: []bool{true, true}, want: body.Observation{State: body.Ready}},
+		"OneFalse":    {reason: "all of them must hold", objects: []string{config}, ready: []bool{true, false}, want: body.Observation{State: body.Booting, Message: "not yet: e1 (because)"}},
+		"DoneReady":   {reason: "a Pod may be meant to succeed", objects: []string{podDone}, ready: []bool{true}, want: body.Observation{State: body.Ready}},
+		"DoneUnmet":   {reason: "but then the rest has to hold", objects: []string{podDone}, ready: []bool{false}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has succeeded"}},
+		"FailedMet":   {reason: "none is meant to fail", objects: []string{podOut}, ready: []bool{true}, want: body.Observation{State: body.Exited, Message: "Pod shop/web-3 has failed: Evicted: The node was low on memory."}},
+		"Service":     {reason: "a Service is an address before a Pod is", objects: []string{podReady, inCluster}, want: body.Observation{State: body.Ready, Address: "10.1.0.1:443"}},
+		"Headless":    {reason: "a headless one by its name", objects: []string{headless}, want: body.Observation{State: body.Ready, Address: "web-3.shop.svc"}},
+		"Annotation":  {reason: "what the template says comes first", objects: []string{addressed, inCluster}, want: body.Observation{State: body.Ready, Address: "https://web-3.example.com"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

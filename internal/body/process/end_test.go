@@ -48,9 +48,13 @@ func (r *rig) toldAll(slot body.Slot, pids map[string]int) {
 func (r *rig) goneAll(pids map[string]int) {
 	r.Helper()
 	for name, pid := range pids {
-		if alive(pid) {
-			r.Errorf("process %s is left over", name)
-		}
+		// One that exits has no environment any more, and may take a moment.
+		eventually(r.T, "the end of process "+name, func() error {
+			if alive(pid) {
+				return errors.New("it is left over")
+			}
+			return nil
+		})
 	}
 }
 

@@ -261,6 +261,10 @@ func (k *Kind) probeBy(ctx context.Context, s *slot, l *life, r *v1alpha1.Readin
 
 // probed notes the outcome of a probe.
 func (k *Kind) probed(s *slot, l *life, err error) {
+	said := ""
+	if err != nil {
+		said = l.output.lastLine()
+	}
 	s.mu.Lock()
 	before := s.observe().State
 	b := l.body
@@ -270,6 +274,9 @@ func (k *Kind) probed(s *slot, l *life, err error) {
 	} else {
 		l.failed++
 		s.note = "not ready: " + printable(err.Error())
+		if said != "" {
+			s.note += "; last line of its output: " + said
+		}
 	}
 	ready, down := b.Ready, b.Down
 	b.Ready = b.Ready || err == nil

@@ -440,6 +440,22 @@ func TestKind_ApplyLive_Stop(t *testing.T) {
 	}
 }
 
+// A body that does not get ready says what it wrote last.
+func TestKind_NotReadySays(t *testing.T) {
+	r := newRig(t)
+	slot := slotNamed("web-0")
+	p := shell("echo no database at db:5432 >&2; exec sleep 1000")
+	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.02), Exec: &v1alpha1.ExecProbe{Command: []string{"sh", "-c", "exit 4"}}}
+	r.create(slot, p)
+	eventually(t, "its words", func() error {
+		const want = "not ready: the command ended with exit code 4; last line of its output: no database at db:5432"
+		if o := r.observe(slot); o.State != body.Booting || o.Message != want {
+			return fmt.Errorf("%s: %q", o.State, o.Message)
+		}
+		return nil
+	})
+}
+
 // A file that cannot be written yet is told, and written once it can be.
 func TestKind_ApplyLive_InTheWay(t *testing.T) {
 	r := newRig(t)
