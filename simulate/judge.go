@@ -127,7 +127,11 @@ func (c *court) moments() []time.Duration {
 	var list []time.Duration
 	add := func(e *expression) {
 		for _, s := range e.moments {
-			list = append(list, time.Duration(s)*time.Second)
+			at := time.Duration(s) * time.Second
+			list = append(list, at)
+			if c.slack > 0 { // by then nothing else can be meant
+				list = append(list, at+c.slack+time.Millisecond)
+			}
 		}
 	}
 	x := &c.scn.expect
@@ -195,10 +199,10 @@ func (c *court) is(e *expression, want bool) (bool, error) {
 	}
 	now := c.now()
 	for _, s := range e.moments {
+		if d := now - time.Duration(s)*time.Second; d < -c.slack || d > c.slack {
+			continue
+		}
 		for _, s := range []int64{s - 1, s} {
-			if d := now - time.Duration(s)*time.Second; d < -c.slack || d > c.slack {
-				continue
-			}
 			if v, err := e.holds(atSecond{c.see, s}); err == nil && v == want {
 				return true, nil
 			}
