@@ -76,10 +76,11 @@ type Tally struct {
 // Low is how low a number gets.
 type Low struct {
 	// Now is the number at the start, Lowest the smallest one, which it comes to
-	// at the time At for the first time.
+	// at the time At for the first time, and End the number in the end.
 	Now    int  `json:"now"`
 	Lowest int  `json:"lowest"`
 	At     Time `json:"at"`
+	End    int  `json:"end"`
 }
 
 func (l *Low) see(n int, at Time) {

@@ -158,6 +158,7 @@ func (f *forecaster) set(u *unit, m rollout.Member) {
 	up := serves(&u.Member)
 	f.near.change(f, u, m)
 	f.count(&u.Member, 1)
+	f.lows()
 	if serves(&u.Member) && !up {
 		f.finish(u)
 	}
@@ -176,6 +177,12 @@ func (f *forecaster) count(m *rollout.Member, n int) {
 	if m.InService() {
 		f.inService += n
 	}
+}
+
+// lows notes how low numbers are.
+func (f *forecaster) lows() {
+	f.out.Free.see(f.free, f.since())
+	f.out.InService.see(f.inService, f.since())
 }
 
 // begin notes what is begun with the unit.
@@ -203,6 +210,7 @@ func (f *forecaster) finish(u *unit) {
 // drop removes the unit with its slot.
 func (f *forecaster) drop(u *unit) {
 	f.count(&u.Member, -1)
+	f.lows()
 	f.near.remove(f, u)
 	f.finish(u)
 	u.gone, f.dropped = true, true
@@ -261,8 +269,6 @@ func (f *forecaster) settle() {
 	for f.passes <= f.limit && f.decide() {
 		f.steps()
 	}
-	f.out.Free.see(f.free, f.since())
-	f.out.InService.see(f.inService, f.since())
 }
 
 // steps brings all that was touched as far as it comes at this instant.
@@ -282,8 +288,8 @@ func (f *forecaster) decide() bool {
 	f.passes++
 	s := &f.snap
 	if f.o.Window != nil {
-		open, _ := f.o.Window(f.now)
-		s.WindowShut = !open
+		open, until := f.o.Window(f.now)
+		s.WindowShut, s.WindowNever = !open, !open && until.IsZero()
 	}
 	plan := f.near.decide(f)
 	if f.whole = plan == nil; f.whole {
@@ -446,6 +452,7 @@ func (f *forecaster) tell() *Forecast {
 	out.Finishes = p.Updated.Status == rollout.True && !out.Endless
 	out.Reason, out.Next = p.Updated.Reason, p.Next
 	out.After = headcount(p)
+	out.Free.End, out.InService.End = f.free, f.inService
 	if field, other := f.snap.Policy.Collision(); field != "" && out.After.Stale > 0 {
 		out.Collide = []string{"spec." + field, "spec." + other}
 	}

@@ -1,0 +1,29 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// Outlook is how the scenario's only pool looks at the start, for a forecast
+// that knows nothing of the timeline. Bodies behave as the world says; those of
+// revisions of which it says more come up all the same.
+func (s *Scenario) Outlook() *Outlook {
+	p := newWorld(s, 1).pools[0]
+	o := &Outlook{
+		Snapshot: &rollout.Snapshot{
+			Pool: p.name, Policy: p.spec.policy,
+			Target: p.state.record(p.spec.target), Current: p.state.record(p.state.current),
+		},
+		Now: epoch, Life: p.spec.life, Boot: s.world.boot, Stop: s.world.drain + s.world.stop, Reuse: p.reuses(),
+		HoldEnds: map[int]time.Time{}, ClaimEnds: map[int]time.Time{}, Window: p.spec.windows.At,
+	}
+	for _, m := range p.slots {
+		o.Snapshot.Members = append(o.Snapshot.Members, p.seen(m))
+		if m.holdUntil < longest {
+			o.HoldEnds[m.Index] = epoch.Add(m.holdUntil)
+		}
+	}
+	return o
+}
