@@ -83,7 +83,7 @@ test: ## everything below, the cheap first
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory fmt-check layers verify && \
 	$(MAKE) --no-print-directory -j2 build test-beside && \
-	$(MAKE) --no-print-directory scenarios worlds scenarios-live test-standalone test-integration demo vet-standalone lint-standalone && \
+	$(MAKE) --no-print-directory scenarios worlds mutants scenarios-live test-standalone test-integration demo vet-standalone lint-standalone && \
 	s=$$(($$(date +%s) - start)) && \
 	echo "test: everything passed in $$((s / 60)) min $$((s % 60)) s"
 
