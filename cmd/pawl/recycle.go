@@ -92,7 +92,7 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 	last, lines := asked, newJournal(r.Out, r.now)
 	err := follow.Objects(ctx, s.cluster, &v1alpha1.MemberList{}, follow.Listener{
 		Changed: func(o client.Object) {
-			if m, ok := o.(*v1alpha1.Member); ok && m.UID == asked.UID {
+			if m, ok := o.(*v1alpha1.Member); ok {
 				last = m
 				lines.member(m, false)
 				if err := recycled(asked, m, r.now()); err != nil {
@@ -100,7 +100,7 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 				}
 			}
 		},
-		Gone: func(client.Object) { end(fmt.Errorf("member %s was removed", asked.Name)) },
+		Gone: func(client.Object) { end(removed(asked)) },
 		Lost: lines.lost,
 	}, client.InNamespace(asked.Namespace), named(asked.Name))
 	switch cause := context.Cause(ctx); {
@@ -121,6 +121,8 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 func recycled(asked, m *v1alpha1.Member, now time.Time) error {
 	slot := snapshot.Member(m, now)
 	switch {
+	case m.UID != asked.UID:
+		return removed(m)
 	case m.Status.Incarnation > asked.Status.Incarnation:
 		if slot.InService() {
 			return errBack
@@ -131,3 +133,5 @@ func recycled(asked, m *v1alpha1.Member, now time.Time) error {
 	}
 	return nil
 }
+
+func removed(m *v1alpha1.Member) error { return fmt.Errorf("member %s was removed", m.Name) }

@@ -140,7 +140,7 @@ func TestRecycle_wait(t *testing.T) {
 		}
 		status := m.DeepCopy()
 		change(status)
-		m.Spec, m.Annotations = status.Spec, status.Annotations
+		m.Spec, m.Annotations, m.UID = status.Spec, status.Annotations, status.UID
 		if err := c.Update(t.Context(), &m); err != nil {
 			t.Error(err)
 		}
@@ -168,6 +168,11 @@ func TestRecycle_wait(t *testing.T) {
 			"or when the time is over", []string{"--timeout", "10m"}, []func(m *v1alpha1.Member){
 				func(m *v1alpha1.Member) { m.Status.Phase = v1alpha1.PhaseTerminating },
 			}, 1, nil, "error: member web-3 has no other body in service after 10m0s, and is Terminating; it is still asked for\n",
+		},
+		"removed": {
+			"or when another member has its place", nil, []func(m *v1alpha1.Member){
+				func(m *v1alpha1.Member) { m.UID = "another" },
+			}, 1, nil, "error: member web-3 was removed\n",
 		},
 		"withdrawn": {
 			"or when somebody takes the request back", nil, []func(m *v1alpha1.Member){

@@ -37,7 +37,7 @@ func (p *program) retry(c *cobra.Command, k *cluster, pool *past) error {
 		return fmt.Errorf("%s: there is nothing to retry: %s", pool.named(), why)
 	}
 	id := pool.wanted()
-	value := id + "@" + p.now().UTC().Format(time.RFC3339)
+	value := id + "@" + p.now().UTC().Format(time.RFC3339Nano)
 	if err := k.annotate(c.Context(), pool.stored.Pool, "Pool", v1alpha1.AnnotationRetry, &value); err != nil {
 		return err
 	}
