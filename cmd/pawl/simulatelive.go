@@ -139,7 +139,7 @@ type toldLive struct {
 	Verdict simulate.Verdict `json:"verdict"`
 	Needs   []string         `json:"needs,omitempty"`
 	Error   string           `json:"error,omitempty"`
-	Result  *liveplay.Result     `json:"result,omitempty"`
+	Result  *liveplay.Result `json:"result,omitempty"`
 }
 
 func printLiveJSON(out io.Writer, reports []liveplay.Report, n map[simulate.Verdict]int) error {

@@ -102,7 +102,7 @@ func (b *inbox) failed() error {
 // here is an observation that is made now and is no write.
 func here(r *run) observation {
 	version, barrier := r.traffic.place()
-	return observation{version: version, barrier: barrier, at: r.now()}
+	return observation{version: version, barrier: barrier, at: r.now().Truncate(time.Millisecond)}
 }
 
 // mark notes that an edit begins or ends.
@@ -176,7 +176,7 @@ func (r *run) receive(ctx context.Context, kind string, w watch.Interface) {
 		if e.Type != watch.Bookmark {
 			_, barrier := r.traffic.place()
 			r.inbox.put(observation{
-				version: v, barrier: barrier, at: r.now(), object: o, gone: e.Type == watch.Deleted,
+				version: v, barrier: barrier, at: r.now().Truncate(time.Millisecond), object: o, gone: e.Type == watch.Deleted,
 			})
 		}
 		r.traffic.saw(kind, v)

@@ -92,7 +92,7 @@ func (r *Report) Verdict() simulate.Verdict {
 }
 
 // Play plays the files on the API server, several at once, and tells of each as
-// it ends. The reports are in the order of the files.
+// it ends, until ctx ends. The reports are in the order of the files.
 func Play(ctx context.Context, config *rest.Config, files []string, o Options, told func(*Report)) []Report {
 	if o.Workers <= 0 {
 		o.Workers = workers
@@ -104,6 +104,9 @@ func Play(ctx context.Context, config *rest.Config, files []string, o Options, t
 	for range o.Workers {
 		wg.Go(func() {
 			for r := range work {
+				if ctx.Err() != nil {
+					continue
+				}
 				r.play(ctx, config, o)
 				telling.Lock()
 				told(r)

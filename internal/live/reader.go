@@ -162,11 +162,12 @@ func (d *delayed) take(e watch.Event) {
 	r.clock.AfterFunc(due.Sub(now), func() {
 		d.mu.Lock()
 		d.waiting--
+		d.ready = append(d.ready, e)
 		if d.last[o.GetUID()].Equal(due) {
 			delete(d.last, o.GetUID())
 		}
 		d.mu.Unlock()
-		d.push(e)
+		d.rouse()
 	})
 }
 
@@ -203,8 +204,8 @@ func (d *delayed) send() {
 				return
 			}
 		}
-		if end && len(list) == 0 {
-			return
+		if end {
+			return // nothing was left when the list was taken, and nothing comes
 		}
 		select {
 		case <-d.wake:
