@@ -38,6 +38,7 @@ func BenchmarkPass(b *testing.B) {
 }
 
 func benchmarkPass(b *testing.B, n int) {
+	b.Helper()
 	c := newBench(b, interceptor.Funcs{})
 	p := newPool(int32(n))
 	p.Finalizers = []string{v1alpha1.FinalizerMembers}

@@ -55,6 +55,9 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	if err := r.resolve(ctx, w, c); err != nil || w.invalid != nil {
 		return err
 	}
+	if err := r.render(ctx, w, c); err != nil {
+		return err
+	}
 	if err := r.aim(ctx, w, c); err != nil || w.invalid != nil {
 		return err
 	}

@@ -32,8 +32,7 @@ type Sources interface {
 	Forget(pool types.NamespacedName)
 }
 
-// resolve reads the pool's sources and puts into the content what they say, and
-// what a sample of the template is rendered to with them.
+// resolve reads the pool's sources and puts into the content what they say.
 func (r *Reconciler) resolve(ctx context.Context, w *world, c *history.Content) error {
 	w.sources = &source.Content{}
 	w.resolved = rollout.Condition{Status: rollout.True, Reason: "NoSources", Message: "the pool has no sources"}
@@ -45,7 +44,12 @@ func (r *Reconciler) resolve(ctx context.Context, w *world, c *history.Content) 
 	for _, s := range w.sources.Sources {
 		c.Sources = append(c.Sources, history.Source(s))
 	}
-	if r.Render == nil || w.invalid != nil {
+	return nil
+}
+
+// render puts into the content what a sample of its template is rendered to.
+func (r *Reconciler) render(ctx context.Context, w *world, c *history.Content) error {
+	if r.Render == nil {
 		return nil
 	}
 	digest, err := r.sample(ctx, w, c)
