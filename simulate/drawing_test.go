@@ -26,8 +26,13 @@ type drawing struct {
 	claims                  []string
 	// boot, stop and so on are the longest that there are.
 	boot, stop, drain, timeout, lag, minReady time.Duration
-	deleted, quiet                            bool
+	deleted, quiet, kept                      bool
+	// first is what the policy comes to at the start.
+	first numbers
 }
+
+// numbers are what a policy comes to, worked out without the engine.
+type numbers struct{ unavailable, surge, floor int }
 
 func (d *drawing) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
@@ -59,6 +64,7 @@ func (d *drawing) world() string {
 		}
 	}
 	d.line("pool: %s", d.patch(specPaths()))
+	d.first = d.numbers()
 	d.nature()
 	d.start()
 	now := d.timeline()
@@ -373,12 +379,17 @@ func (d *drawing) anyClaim() string {
 	return d.pick("which claim", d.claims...)
 }
 
-// rest ends all that is in the way, and says what has to come of that.
+// rest ends all that is in the way, and says what has to come of that. One
+// claim may stay, which hides nobody.
 func (d *drawing) rest(now time.Duration) {
 	now += time.Second
 	at := fmt.Sprintf("  - {at: %v, ", now)
 	for _, c := range d.claims {
 		d.line("%srelease: %s}", at, c)
+	}
+	if d.kept = d.spec["maxMembers"] == "" && d.size() > 0 && !d.deleted && d.yes("a claim stays", 30); d.kept {
+		d.slots++
+		d.line("%sclaim: kept, member: 0}", at)
 	}
 	for i := range max(8, d.slots+d.surge()) {
 		d.line(`%smember: %d, occupancy: Idle, hold: "", health: Up}`, at, i)
@@ -410,13 +421,32 @@ func (d *drawing) expected() string {
 	if d.deleted {
 		return `"members == 0 && bodies == 0 && claimed == 0"`
 	}
-	n := d.size()
-	e := []string{fmt.Sprintf("members == %d && free == members && claimed == 0", n)}
+	n, off := d.size(), d.at("update.partition")
+	e := []string{"free == members && claimed == 0"}
+	count := "members"
+	switch {
+	case !d.kept:
+	case d.spec["sizing"] == "Warm":
+		e[0], count = "free == members - claimed && claimed <= 1", "members - claimed"
+	default:
+		e[0] = "free == members - claimed && claimed <= 1 && inService == members"
+	}
+	most := n
+	if d.kept && !d.movable() {
+		most += d.surge() // they may wait for the claim to end
+	}
 	if least := d.at("refillBelow"); least > 0 && least < n {
-		e[0] = fmt.Sprintf("members <= %d && free >= %d && free == members && claimed == 0", n, least)
+		e = append(e, fmt.Sprintf("%s <= %d && free >= %d - claimed", count, most, least))
+	} else {
+		e = append(e, fmt.Sprintf("%s >= %d && %s <= %d", count, n, count, most))
 	}
 	if d.movable() {
-		e = append(e, fmt.Sprintf("updated >= members - %d && conditions.Updated.status == 'True'", d.at("update.partition")))
+		if d.kept {
+			off = max(off, 1)
+		} else {
+			e = append(e, "conditions.Updated.status == 'True'")
+		}
+		e = append(e, fmt.Sprintf("updated >= members - %d", off))
 	}
 	for i := range e {
 		e[i] = strconv.Quote(e[i])
@@ -460,24 +490,38 @@ func (d *drawing) size() int {
 	return n
 }
 
-func (d *drawing) surge() int { return d.share("update.maxSurge", 0, d.at("replicas"), true) }
+func (d *drawing) surge() int { return d.numbers().surge }
 
-// movable tells whether the policy can ever roll anything: whether one of as
-// many members as there can be may go.
-func (d *drawing) movable() bool {
+// numbers works out what the policy comes to now.
+func (d *drawing) numbers() numbers {
 	n := d.at("replicas")
+	v := numbers{
+		unavailable: d.share("update.maxUnavailable", 1, n, false), surge: d.share("update.maxSurge", 0, n, true),
+		floor: d.share("update.minAvailable", 0, n, true),
+	}
+	written := func(path string) bool { return d.spec[path] == "0" || d.spec[path] == "0%" }
+	if v.unavailable == 0 && v.surge == 0 && !written("update.maxUnavailable") && !written("update.maxSurge") {
+		v.unavailable = 1
+	}
+	return v
+}
+
+// movable tells whether the policy can roll whatever nobody holds: whether one
+// of as many members as there can be may go.
+func (d *drawing) movable() bool {
+	n, v := d.at("replicas"), d.numbers()
 	if n == 0 {
 		return true
 	}
-	u, s := d.share("update.maxUnavailable", 1, n, false), d.surge()
-	if u == 0 && s == 0 && d.spec["update.maxUnavailable"] == "20%" && d.spec["update.maxSurge"] == "" {
-		u = 1
-	}
-	most := n + min(s, 1)
+	most := n + min(v.surge, 1)
 	if d.spec["maxMembers"] != "" {
 		most = min(most, d.at("maxMembers"))
 	}
-	return most-1 >= n-u && most-1 >= d.share("update.minAvailable", 0, n, true)
+	free := most
+	if d.kept && d.spec["sizing"] != "Warm" {
+		free--
+	}
+	return most-1 >= n-v.unavailable && free-1 >= v.floor
 }
 
 // bound is how long the pool may take to come to rest once all is quiet. It is

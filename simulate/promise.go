@@ -37,6 +37,48 @@ func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	if err := rollout.CheckInvariants(s, plan); err != nil {
 		j.promise("the plan for %s: %v", p.name, err)
 	}
+	j.removes(p, s, plan)
+}
+
+// removes checks that what is one too many goes in order: what is down, then
+// what is stale. While the target fails, the slot that tries it again stays.
+func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+	acted := map[int]bool{}
+	best := -1
+	rank := func(m *rollout.Member) int {
+		switch {
+		case !m.InService():
+			return 0
+		case m.Runs != s.Target.ID:
+			return 1
+		}
+		return 2
+	}
+	worth, target := 0, s.Target
+	for i := range plan.Actions {
+		a := &plan.Actions[i]
+		if a.Record != nil {
+			if a.Revision == target.ID {
+				target = *a.Record
+			}
+			continue
+		}
+		acted[a.Index] = true
+		m, ok := slices.BinarySearchFunc(s.Members, a.Index, func(m rollout.Member, i int) int { return m.Index - i })
+		if ok && a.Disruption.Cause == rollout.ScaleDown && rank(&s.Members[m]) > worth {
+			best, worth = a.Index, rank(&s.Members[m])
+		}
+	}
+	trying := !target.Halted && slices.ContainsFunc(target.Failures, func(f rollout.Failure) bool { return !f.Forgiven })
+	for i := range s.Members {
+		m := &s.Members[i]
+		slot := p.planner.cache.slots.get(m.Index)
+		idle := m.ServedSince.IsZero() || m.Occupancy == rollout.Idle
+		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.Claimed && !m.Held && idle && rank(m) < worth {
+			j.promise("%s is removed although %s is worth less", p.member(best), p.member(m.Index))
+			return
+		}
+	}
 }
 
 // rolls notes that a slot is taken out of service for drift.

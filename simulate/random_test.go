@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -48,6 +49,10 @@ func randomWorld(rt *rapid.T) bool {
 	}
 	if len(s.Needs) > 0 {
 		rt.Fatalf("needs %v\n%s", s.Needs, text)
+	}
+	p := resolve(s.pools[0].spec, "A", time.Minute).policy
+	if is := (numbers{p.MaxUnavailable, p.MaxSurge, p.MinAvailable}); is != d.first {
+		rt.Fatalf("the policy comes to %+v and not to %+v\n%s", is, d.first, text)
 	}
 	r := s.Run(rapid.Int64Range(1, 1000).Draw(rt, "seed"), false)
 	if !r.Passed() {

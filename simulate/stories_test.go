@@ -87,6 +87,19 @@ expect:
   at: {9m: ["claimed == 3 && free == 0"]}
   finally: ["claimed == 1 && free == 2"]
 `},
+		"refill": {"missing members are made only once too few are free", `pool: {replicas: 4, refillBelow: 2, sizing: Warm}
+timeline: [{at: 1m, claim: a}, {at: 2m, claim: b}, {at: 10m, claim: c}]
+expect:
+  always: ["t >= 600 || creates == 0"]
+  finally: ["free == 4 && claimed == 3"]
+  creates: 3
+`},
+		"refill for drift": {"drift that waits to be rolled starts the refill too", `pool: {replicas: 4, refillBelow: 2, sizing: Warm, update: {type: RollingUpdate}}
+timeline: [{at: 1m, claim: a}, {at: 2m, revise: B}]
+expect:
+  always: ["t >= 120 || creates == 0"]
+  finally: ["free == 4 && updated == 4 && stale == 1"]
+`},
 		"used body": {"a body that was claimed never serves again, whatever becomes of the size", `pool: {replicas: 1, sizing: Warm}
 world: {drain: 20s}
 start: {members: [{}, {state: Claimed, claim: c}]}
