@@ -223,7 +223,9 @@ func TestOverlay_Properties(t *testing.T) {
 			t.Errorf("beside the paths: (-before +after)\n%s", diff)
 		}
 		for _, p := range paths {
-			once, _ = p.Set(once, "mark")
+			if again, err := p.And(Step{Name: "inside"}).Set(once, "mark"); err == nil {
+				once = again
+			}
 		}
 		if diff := cmp.Diff(given, from); diff != "" {
 			t.Errorf("shared: (-before +after)\n%s", diff)

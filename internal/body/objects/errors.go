@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/internal/body"
 )
@@ -34,7 +36,7 @@ func isNoRoom(err error) bool {
 }
 
 func isRefusal(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || isUnknown(err) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || isUnknown(err) || isAnother(err) {
 		return false
 	}
 	switch code := code(err); code {
@@ -47,6 +49,16 @@ func isRefusal(err error) bool {
 	default:
 		return code >= 400 && code < 500
 	}
+}
+
+// isAnother says whether the API server answered that the name is that of another
+// object than the one with the UID, which it says as if the UID was to change.
+func isAnother(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // code is the HTTP status of an API server's answer, 0 if there was none.

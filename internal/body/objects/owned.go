@@ -64,9 +64,6 @@ func (k *keeper) keep(value any, is owned, at fieldpath.Path) (any, bool) {
 	if is.whole() || slices.ContainsFunc(k.paths, func(p fieldpath.Path) bool { return at.Within(p) }) {
 		return value, true
 	}
-	if is == nil && !k.leads(at) {
-		return nil, false
-	}
 	switch v := value.(type) {
 	case map[string]any:
 		return k.keepFields(v, is, at)

@@ -195,6 +195,28 @@ func TestKind_Update_Foreign(t *testing.T) {
 		t.Error("and so is the body, as long as the name is taken")
 	}
 
+	// A namesake that somebody puts in its place at the last moment is not touched.
+	w.fault(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method == http.MethodPatch {
+			w.fault(nil)
+			if err := w.resource("configmaps", w.namespace).Delete(w.ctx, "web-0-config", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			w.create("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+w.namespace+`, name: web-0-config}, data: {of: others}}`)
+		}
+		return next.RoundTrip(r)
+	})
+	_, err = w.kind.Update(w.ctx, slot, w.template(configMap))
+	w.wantError("the UID is the condition", err, nil, "web-0-config")
+	if diff := cmp.Diff(map[string]any{"of": "others"}, w.get("configmaps", "web-0-config").Object["data"]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := w.resource("configmaps", w.namespace).Delete(w.ctx, "web-0-config", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	slot.Known = nil
+	slot = next(slot, w.mustCreate(slot, w.template(configMap)), "r3")
 	w.patch("configmaps", "web-0-config", `{"metadata": {"finalizers": ["example.com/wait"]}}`)
 	if err := w.resource("configmaps", w.namespace).Delete(w.ctx, "web-0-config", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

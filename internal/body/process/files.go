@@ -73,12 +73,74 @@ func (f file) replace(root *os.Root) error {
 	return err
 }
 
-// removeFiles removes the files that were written and are not to be any more.
-// What cannot be removed stays, as if the body had made it.
-func removeFiles(root *os.Root, were, are []written) {
-	for _, was := range were {
-		if !slices.ContainsFunc(are, func(w written) bool { return w.Path == was.Path }) {
-			_ = root.Remove(was.Path)
+// change is how a body's files become others.
+type change struct {
+	// are is what there is afterwards, in the template's order.
+	are    []written
+	write  []placed
+	remove []string
+}
+
+// placed is a file and its place in the template.
+type placed struct {
+	file
+	i int
+}
+
+func (c change) any() bool { return len(c.write)+len(c.remove) > 0 }
+
+// do removes and writes. What cannot be removed stays, as if the body had made
+// it. Where it fails, some of the files may have been written.
+func (c change) do(root *os.Root) error {
+	for _, path := range c.remove {
+		_ = root.Remove(path)
+	}
+	for _, f := range c.write {
+		if err := f.write(root, f.i); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// besides are the paths of what was, or may have been, written, but for these.
+func (b *bodyRecord) besides(are []written) []string {
+	paths := slices.Clone(b.Strays)
+	for _, f := range b.Files {
+		paths = append(paths, f.Path)
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return named(are, path) })
+}
+
+func named(files []written, path string) bool {
+	return slices.ContainsFunc(files, func(w written) bool { return w.Path == path })
+}
+
+// unsettle records, before it happens, what the change is about to touch:
+// nobody knows what these files hold until the change is recorded as done, and
+// the new ones may be there. So whatever interrupts it, the next one, be it to
+// what was before, writes and removes them all.
+func (s *slot) unsettle(c change) error {
+	b := s.record.Body
+	was := *b
+	b.Files, b.Strays = slices.Clone(b.Files), slices.Clone(b.Strays)
+	touched := slices.Clone(c.remove)
+	for _, f := range c.write {
+		touched = append(touched, f.path)
+	}
+	for i := range b.Files {
+		if slices.Contains(touched, b.Files[i].Path) {
+			b.Files[i].Digest = ""
+		}
+	}
+	for _, path := range touched {
+		if !named(b.Files, path) && !slices.Contains(b.Strays, path) {
+			b.Strays = append(b.Strays, path)
+		}
+	}
+	if err := s.record.save(s.dir); err != nil {
+		*b = was
+		return classify(err, "record which files are to change")
+	}
+	return nil
 }

@@ -125,7 +125,7 @@ func (k *Kind) tune(s *slot, l *life) error {
 	l.check = check
 	l.output.watch(nil, nil)
 	if r := b.Readiness; r != nil && r.Output != nil && !b.Ready {
-		l.output.watch(regexp.MustCompile(r.Output.Match).Match, func() { k.probed(s, l, nil) })
+		l.output.watch(regexp.MustCompile(r.Output.Match).Match, func() { k.probed(s, l, r, nil) })
 	}
 	l.retune()
 	return nil
@@ -247,7 +247,7 @@ func (k *Kind) probeBy(ctx context.Context, s *slot, l *life, r *v1alpha1.Readin
 		if ctx.Err() != nil {
 			return
 		}
-		k.probed(s, l, err)
+		k.probed(s, l, r, err)
 		if r.Output != nil && err == nil {
 			return // it stays ready as long as it runs
 		}
@@ -259,8 +259,9 @@ func (k *Kind) probeBy(ctx context.Context, s *slot, l *life, r *v1alpha1.Readin
 	}
 }
 
-// probed notes the outcome of a probe.
-func (k *Kind) probed(s *slot, l *life, err error) {
+// probed notes the outcome of a probe by the readiness, unless the body is judged
+// by another one by now.
+func (k *Kind) probed(s *slot, l *life, by *v1alpha1.Readiness, err error) {
 	said := ""
 	if err != nil {
 		said = l.output.lastLine()
@@ -268,6 +269,10 @@ func (k *Kind) probed(s *slot, l *life, err error) {
 	s.mu.Lock()
 	before := s.observe().State
 	b := l.body
+	if b.Readiness != by {
+		s.mu.Unlock()
+		return
+	}
 	if err == nil {
 		l.failed = 0
 		s.note = ""

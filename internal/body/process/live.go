@@ -58,10 +58,12 @@ func (k *Kind) ApplyLive(_ context.Context, slot body.Slot, template *v1alpha1.T
 		return err
 	}
 	t := tuner{slot: s, spec: sp, paths: paths}
-	was := *b
-	changed, err := t.apply(b)
-	if err != nil || !changed {
+	if err := k.change(s, t.files(b)); err != nil {
 		return err
+	}
+	was := *b
+	if !t.apply(b) {
+		return nil
 	}
 	if err := s.record.save(s.dir); err != nil {
 		*b = was
@@ -80,27 +82,20 @@ type tuner struct {
 	paths []fieldpath.Path
 }
 
-// apply notes in the body's record what it has written. Where it fails, some of
-// the files may have been.
-func (t *tuner) apply(b *bodyRecord) (changed bool, err error) {
-	files, err := t.files(b)
-	if err != nil {
-		return false, err
-	}
-	if !slices.Equal(files, b.Files) {
-		b.Files, changed = files, true
-	}
+// apply notes in the body's record all but its files. A body that is down stays
+// so until a probe says otherwise, if there is one that can.
+func (t *tuner) apply(b *bodyRecord) (changed bool) {
 	if t.live("readiness") && !equality.Semantic.DeepEqual(b.Readiness, t.spec.readiness) {
 		b.Readiness, changed = t.spec.readiness, true
-		if b.Down = false; b.Readiness == nil {
-			b.Ready = true
+		b.Ready = b.Ready || b.Readiness == nil
+		if b.Ready && (b.Readiness == nil || b.Readiness.Output != nil) {
+			b.Down, t.slot.life.failed, t.slot.note = false, 0, ""
 		}
-		t.slot.life.failed, t.slot.note = 0, ""
 	}
 	if t.live("stop") && !equality.Semantic.DeepEqual(b.Stop, t.spec.stop) {
 		b.Stop, changed = t.spec.stop, true
 	}
-	return changed, nil
+	return changed
 }
 
 // live tells whether anything of the field is.
@@ -115,30 +110,52 @@ func (t *tuner) liveFile(i int) bool {
 	})
 }
 
-// files writes the live files that are not as they should be, removes those
-// that are not to be any more, and says which there are.
-func (t *tuner) files(b *bodyRecord) ([]written, error) {
+// files are how the body's files become what they should be: live ones that are
+// not are written, and those that are not to be any more removed.
+func (t *tuner) files(b *bodyRecord) change {
+	c := change{are: b.Files}
 	if !t.live("files") {
-		return b.Files, nil
+		return c
 	}
-	root, err := os.OpenRoot(t.slot.work(b))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	var are []written
+	c.are = nil
 	for i, f := range t.spec.files {
 		is := f.written()
 		switch {
 		case !t.liveFile(i) && i < len(b.Files):
 			is = b.Files[i]
 		case t.liveFile(i) && !slices.Contains(b.Files, is):
-			if err := f.write(root, i); err != nil {
-				return nil, err
-			}
+			c.write = append(c.write, placed{f, i})
 		}
-		are = append(are, is)
+		c.are = append(c.are, is)
 	}
-	removeFiles(root, b.Files, are)
-	return are, nil
+	c.remove = b.besides(c.are)
+	return c
+}
+
+// change makes the files of the slot's body others.
+func (k *Kind) change(s *slot, c change) error {
+	if !c.any() {
+		return nil
+	}
+	b := s.record.Body
+	if err := s.unsettle(c); err != nil {
+		return err
+	}
+	k.reached("unsettled")
+	root, err := os.OpenRoot(s.work(b))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err := c.do(root); err != nil {
+		return err
+	}
+	k.reached("changed")
+	unsettled := *b
+	b.Files, b.Strays = c.are, nil
+	if err := s.record.save(s.dir); err != nil {
+		*b = unsettled
+		return classify(err, "record the files")
+	}
+	return nil
 }

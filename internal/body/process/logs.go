@@ -60,7 +60,7 @@ func (o *output) watch(match func(line []byte) bool, found func()) {
 	for _, f := range o.files {
 		f.mu.Lock()
 		f.match, f.found = match, found
-		f.matched, f.offset, f.partial = false, 0, nil
+		f.matched, f.told, f.offset, f.partial = false, false, 0, nil
 		f.mu.Unlock()
 	}
 }
@@ -104,6 +104,7 @@ type logFile struct {
 	match   func(line []byte) bool
 	found   func()
 	matched bool
+	told    bool   // found was, or is being, called
 	offset  int64  // up to here it was looked at
 	partial []byte // of the line that is not ended there
 }
@@ -154,21 +155,33 @@ func (f *logFile) scan() error {
 // comes to more than twice the size, the oldest goes, and so it does on a full
 // disk.
 func (f *logFile) rotate(size int64, keep int) error {
+	for {
+		found, err := f.cut(size, keep)
+		if found == nil {
+			return err
+		}
+		found() // which takes its time, and locks of its own
+	}
+}
+
+// cut rotates unless a line that somebody waits for would be moved out of sight:
+// then it returns what is to be called before, so that what the line means is
+// recorded before it may be lost.
+func (f *logFile) cut(size int64, keep int) (found func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	file, err := os.OpenFile(f.path, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil || info.Size() <= size {
-		return err
+		return nil, err
 	}
-	// A line that somebody waits for is not moved out of sight, and what it
-	// means is recorded before the line may be lost.
-	if err := f.scan(); err == nil && f.matched {
-		f.found()
+	if err := f.scan(); err == nil && f.matched && !f.told {
+		f.told = true
+		return f.found, nil
 	}
 	block := int64(4096)
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Blksize > 0 {
@@ -178,9 +191,9 @@ func (f *logFile) rotate(size int64, keep int) error {
 	errCopy := f.archive(file, max(0, cut-2*size), cut, keep)
 	if cut > 0 && unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_COLLAPSE_RANGE, 0, cut) == nil {
 		f.offset = max(0, f.offset-cut)
-		return errCopy
+		return nil, errCopy
 	}
-	return errors.Join(errCopy, f.empty(file, cut))
+	return nil, errors.Join(errCopy, f.empty(file, cut))
 }
 
 // archive makes the bytes from one offset to another generation 1.

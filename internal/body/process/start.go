@@ -110,15 +110,19 @@ func (s *slot) prepare(b, was *bodyRecord, files []file) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	if was != nil {
-		removeFiles(root, was.Files, b.Files)
-	}
+	c := change{are: b.Files}
 	for i, f := range files {
-		if err := f.write(root, i); err != nil {
+		c.write = append(c.write, placed{f, i})
+	}
+	if was != nil {
+		c.remove = was.besides(c.are)
+	}
+	if was != nil && c.any() {
+		if err := s.unsettle(c); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.do(root)
 }
 
 // hold makes the body's process wait at the gate.

@@ -58,6 +58,9 @@ type bodyRecord struct {
 	Env       []string            `json:"env,omitempty"`
 	// Files are what was written of the template's, in its order.
 	Files []written `json:"files,omitempty"`
+	// Strays are paths at which there may be files, too, of a change that came
+	// to no end.
+	Strays []string `json:"strays,omitempty"`
 }
 
 // formerly is what a body was before it became what it is.
@@ -67,10 +70,11 @@ type formerly struct {
 	Revision    string `json:"revision,omitempty"`
 }
 
-// written is a file as it was written.
+// written is a file as it was written; its digest is empty where that was not
+// seen to be done.
 type written struct {
 	Path   string `json:"path"`
-	Digest string `json:"digest"`
+	Digest string `json:"digest,omitempty"`
 }
 
 // is tells whether the body is that of the slot.

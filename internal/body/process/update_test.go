@@ -395,11 +395,27 @@ func TestKind_ApplyLive_Readiness(t *testing.T) {
 		if step.want == body.Down {
 			r.restart()
 			r.wait(slot, body.Down)
+			continue
 		}
+		r.probeThrice()
+		r.wait(slot, step.want)
 	}
 	if r.observe(slot).Incarnation != 1 {
 		t.Error("nothing is rolled")
 	}
+}
+
+// probeThrice passes as much time as three probes that fail take.
+func (r *rig) probeThrice() {
+	r.Helper()
+	clock := slotNamed("clock-" + strconv.FormatInt(time.Now().UnixNano(), 36))
+	p := shell("exec sleep 1000")
+	r.create(clock, p)
+	p.Readiness = &v1alpha1.Readiness{Period: seconds(0.03), Exec: &v1alpha1.ExecProbe{Command: []string{"false"}}}
+	r.live(clock, p, "process.readiness")
+	o := r.wait(clock, body.Down)
+	r.delete(clock, o.UID)
+	r.wait(clock, body.Absent)
 }
 
 // A body that never was ready boots on, and is judged by what counts now.
