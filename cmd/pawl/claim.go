@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,9 +48,9 @@ func (p *program) claimCommand() *cobra.Command {
 The claim's name is its key: asking again under the same --name is told about the same member. If no member is free
 within --wait, or on an interrupt, a claim that this call made is taken back.
 
-With a command, the claim is renewed while that runs, and released after it. The command finds PAWL_ADDRESS, PAWL_MEMBER,
-PAWL_REVISION, PAWL_CLAIM, PAWL_POOL and PAWL_NAMESPACE in its environment, and is asked to end (SIGTERM) if the claim ends
-before it does. Its exit status is the command's own.`,
+With a command, the claim is renewed while that runs, and released after it if this call made it. The command finds
+PAWL_ADDRESS, PAWL_MEMBER, PAWL_REVISION, PAWL_CLAIM, PAWL_POOL and PAWL_NAMESPACE in its environment, and is asked to end
+(SIGTERM) if the claim ends before it does. Its exit status is the command's own.`,
 		Example: fmt.Sprintf("  %[1]s claim web\n  %[1]s claim web --name build-17 --ttl 1h -o json\n  %[1]s claim web -- sh -c 'curl $PAWL_ADDRESS'", p.name),
 		Args:    oneAndCommand,
 		RunE:    m.run,
@@ -69,7 +70,11 @@ func (m *claim) run(c *cobra.Command, args []string) error {
 	if len(command) > 0 && m.out.value != asText {
 		return &usageError{c, errors.New("--output is for a claim without a command, which prints what it likes")}
 	}
-	ctx := c.Context()
+	ctx, stop := c.Context(), func() {}
+	if list := farewells(); len(list) > 0 {
+		ctx, stop = signal.NotifyContext(ctx, list...)
+	}
+	defer stop()
 	k, err := m.connect()
 	if err != nil {
 		return err
@@ -86,7 +91,7 @@ func (m *claim) run(c *cobra.Command, args []string) error {
 	case err != nil:
 		return m.giveUp(ctx, k, o, made, err)
 	case len(command) > 0:
-		return m.with(ctx, k, o, command)
+		return m.with(ctx, k, o, made, command)
 	}
 	return m.print(o)
 }

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -23,9 +26,11 @@ const (
 	// beatsPerHeartbeat is how often a claim is renewed within the time in which
 	// it has to be once, so that one that is lost does not matter.
 	beatsPerHeartbeat = 3
-	// noHeartbeat is how often a pool that asks for no heartbeat is looked at
-	// again.
-	noHeartbeat = time.Minute
+	// lookAgain is how often a pool is asked for its heartbeat, which may be
+	// edited.
+	lookAgain = 5 * time.Second
+	// beatAgain is the time until a renewal that failed is tried again.
+	beatAgain = time.Second
 	// signalled is what shells add to a signal's number for an exit status.
 	signalled = 128
 )
@@ -42,15 +47,28 @@ func oneAndCommand(c *cobra.Command, args []string) error {
 	return one("POOL")(c, args[:dash])
 }
 
+// farewells are the signals beside those that end any command on which a claim
+// is not left behind. What is ignored, as nohup has it, stays so.
+func farewells() []os.Signal {
+	return slices.DeleteFunc([]os.Signal{syscall.SIGHUP, syscall.SIGQUIT}, signal.Ignored)
+}
+
 // with runs the command with the member that the claim holds, and then
-// releases the claim. An interrupt is the command's: the terminal gives it to
-// both.
-func (m *claim) with(ctx context.Context, k *cluster, o *v1alpha1.Claim, command []string) error {
+// releases the claim if this call made it. An interrupt is the command's: the
+// terminal gives it to both.
+func (m *claim) with(ctx context.Context, k *cluster, o *v1alpha1.Claim, made bool, command []string) error {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, append(farewells(), os.Interrupt, syscall.SIGTERM)...)
 	defer signal.Stop(signals)
+	if ctx.Err() != nil {
+		return m.giveUp(ctx, k, o, made, ctx.Err())
+	}
 	ctx = context.WithoutCancel(ctx)
 	err := m.hold(ctx, k, o, command, signals)
+	if !made {
+		_, _ = fmt.Fprintf(m.ErrOut, "claim %s was there before, and stays; `%s release %s` releases it\n", o.Name, m.program.name, o.Name)
+		return err
+	}
 	ctx, stop := context.WithTimeout(ctx, cleanupTimeout)
 	defer stop()
 	if released := k.Delete(ctx, o, client.Preconditions{UID: &o.UID}); client.IgnoreNotFound(released) != nil {
@@ -82,7 +100,7 @@ func (m *claim) hold(ctx context.Context, k *cluster, o *v1alpha1.Claim, command
 			case <-ctx.Done():
 				return
 			case s := <-signals:
-				if s == syscall.SIGTERM {
+				if s != os.Interrupt {
 					_ = run.Process.Signal(s)
 				}
 			}
@@ -114,24 +132,67 @@ func exitOf(err error) error {
 	return exitError(exit.ExitCode())
 }
 
-// renewing renews the claim as often as the pool asks, until ctx ends.
+// renewing renews the claim as often as the pool asks, until ctx ends. While
+// the pool cannot be read it goes on as the pool asked last.
 func (m *claim) renewing(ctx context.Context, k *cluster, o *v1alpha1.Claim) {
+	b := &beat{}
 	for {
-		every := noHeartbeat
-		var p v1alpha1.Pool
-		if err := k.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.Pool}, &p); err == nil && p.Spec.Claims != nil && p.Spec.Claims.Heartbeat != nil {
-			every = p.Spec.Claims.Heartbeat.Duration / beatsPerHeartbeat
-			err = k.renew(ctx, o, m.now(), 0)
-			if err != nil && ctx.Err() == nil {
-				m.complain("claim %s could not be renewed, and is tried again: %v", o.Name, err)
-			}
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(every):
+		case <-time.After(m.beat(ctx, k, o, b)):
 		}
 	}
+}
+
+// beat is what is known of a claim's heartbeat.
+type beat struct {
+	// every is the time between renewals: 0 for none, and before asked.
+	every time.Duration
+	asked bool
+	// last is when the claim was renewed, late that this failed since.
+	last time.Time
+	late bool
+}
+
+// beat renews the claim if it is time, and returns when to ask again.
+func (m *claim) beat(ctx context.Context, k *cluster, o *v1alpha1.Claim, b *beat) time.Duration {
+	if every, err := k.every(ctx, o); err == nil {
+		b.every, b.asked = every, true
+	}
+	if b.asked && b.every == 0 {
+		return lookAgain
+	}
+	if wait := b.every - time.Since(b.last); wait > 0 {
+		return min(wait, lookAgain)
+	}
+	limited, stop := context.WithTimeout(ctx, lookAgain)
+	defer stop()
+	if err := k.renew(limited, o, m.now(), 0); err != nil {
+		if ctx.Err() == nil && !b.late {
+			m.complain("claim %s could not be renewed, and is tried again: %v", o.Name, err)
+		}
+		b.late = true
+		return min(cmp.Or(b.every, beatAgain), beatAgain)
+	}
+	b.last, b.late = time.Now(), false
+	return min(cmp.Or(b.every, lookAgain), lookAgain)
+}
+
+// every is the time between renewals for which the claim's pool asks now; 0
+// for none.
+func (c *cluster) every(ctx context.Context, o *v1alpha1.Claim) (time.Duration, error) {
+	ctx, stop := context.WithTimeout(ctx, lookAgain)
+	defer stop()
+	var p v1alpha1.Pool
+	cached := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}} // it is asked often
+	if err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.Pool}, &p, cached); err != nil {
+		return 0, fmt.Errorf("read pool %s: %w", o.Spec.Pool, err)
+	}
+	if p.Spec.Claims == nil || p.Spec.Claims.Heartbeat == nil {
+		return 0, nil
+	}
+	return p.Spec.Claims.Heartbeat.Duration / beatsPerHeartbeat, nil
 }
 
 // watch tells, once, that the claim has ended before its command, and that its
