@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -195,6 +196,11 @@ func TestUndo_default(t *testing.T) {
 	t.Parallel()
 	_, objects := daemons(t)
 	third := objects[3].(*appsv1.ControllerRevision)
+	// The second stood once, before it halted.
+	err := history.WriteRecord(objects[2].(*appsv1.ControllerRevision), history.Record{Stood: 1, StoodAt: micro(-time.Hour), Halted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := history.WriteRecord(third, history.Record{Stood: 2, StoodAt: micro(0)}); err != nil {
 		t.Fatal(err)
 	}

@@ -160,3 +160,24 @@ func TestAsides_many(t *testing.T) {
 		}
 	}
 }
+
+// TestRemarks_others: what is of an earlier target, body or claim is not told.
+func TestRemarks_others(t *testing.T) {
+	t.Parallel()
+	objects := busy(t)
+	objects[4].SetAnnotations(map[string]string{v1alpha1.AnnotationHold: `{"until":"2031-05-01T12:00:00Z"}`})
+	objects[5].SetAnnotations(map[string]string{v1alpha1.AnnotationSkip: "bbbbbbbbbbbb"})
+	objects[6].SetAnnotations(map[string]string{v1alpha1.AnnotationRecycle: "0"})
+	objects[7].SetUID("c2")
+	term := newTerminal(t, objects...)
+	for _, arg := range []string{"web", "web/0", "web/1", "web/2", "web/3"} {
+		if got := term.do(t.Context(), "explain", arg); got != 0 {
+			t.Fatalf("exit status %d: %s", got, &term.err)
+		}
+		for _, not := range []string{"is held", "is skipped", "another body", "its holder was asked"} {
+			if strings.Contains(term.out.String(), not) {
+				t.Errorf("%s: it says %q:\n%s", arg, not, &term.out)
+			}
+		}
+	}
+}

@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 			"9pddxxgw7rvz@2031-05-01T12:00:00Z",
 		},
 		"rolled back": {
-			"so does one that was rolled back", history.Record{Failed: 3, Halted: true, RolledBack: true}, 0,
+			"so does one that was rolled back", history.Record{Failed: 3, RolledBack: true}, 0,
 			"pool web tries revision 2 (9pddxxgw7rvz) once more;", "9pddxxgw7rvz@2031-05-01T12:00:00Z",
 		},
 		"failing": {
