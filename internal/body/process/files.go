@@ -89,12 +89,16 @@ type placed struct {
 
 func (c change) any() bool { return len(c.write)+len(c.remove) > 0 }
 
-// do removes and writes. What cannot be removed stays, as if the body had made
-// it. Where it fails, some of the files may have been written.
-func (c change) do(root *os.Root) error {
+// removeIn removes what is to go. What cannot be removed stays, as if the body
+// had made it.
+func (c change) removeIn(root *os.Root) {
 	for _, path := range c.remove {
 		_ = root.Remove(path)
 	}
+}
+
+// writeIn writes. Where it fails, some of the files may have been written.
+func (c change) writeIn(root *os.Root) error {
 	for _, f := range c.write {
 		if err := f.write(root, f.i); err != nil {
 			return err

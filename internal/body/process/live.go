@@ -147,9 +147,10 @@ func (k *Kind) change(s *slot, c change) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	if err := c.do(root); err != nil {
+	if err := c.writeIn(root); err != nil {
 		return err
 	}
+	c.removeIn(root)
 	k.reached("changed")
 	unsettled := *b
 	b.Files, b.Strays = c.are, nil

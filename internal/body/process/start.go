@@ -122,7 +122,8 @@ func (s *slot) prepare(b, was *bodyRecord, files []file) error {
 			return err
 		}
 	}
-	return c.do(root)
+	c.removeIn(root)
+	return c.writeIn(root)
 }
 
 // hold makes the body's process wait at the gate.
