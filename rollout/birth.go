@@ -38,7 +38,7 @@ func (q *pass) choose(m *Member) *Record {
 	switch {
 	case m.Skipped:
 		return c
-	case others < q.s.Policy.Partition:
+	case others < q.partition():
 		return c
 	case !q.mayTry(m):
 		return c
@@ -65,7 +65,7 @@ func (q *pass) findProbation() {
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
-		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && !m.Skipped && (!m.InService() || m.Runs == q.target.ID) {
+		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && m.triable() && (!m.InService() || m.Runs == q.target.ID) {
 			q.probation = f.Index
 			return
 		}
@@ -77,6 +77,12 @@ func (q *pass) findProbation() {
 		}
 	}
 	q.probation = anybody
+}
+
+// triable tells whether anything can be tried in the slot now: nobody keeps it
+// as it is.
+func (m *Member) triable() bool {
+	return !m.Skipped && !m.Stuck && (m.lost() || !m.Held && !m.busy())
 }
 
 // tries tells whether the slot is to get a body of the target, or has one that

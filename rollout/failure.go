@@ -1,6 +1,9 @@
 package rollout
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // judge records new failures and recoveries, and decides whether the rollout
 // is halted, and which slot is on probation.
@@ -78,6 +81,14 @@ func (q *pass) recover(r *Record) {
 	q.note(Action{Kind: Recover, Revision: r.ID, Why: WhyRecovered}, r)
 }
 
+// when is the time of the failure, or long ago if a clock that was ahead wrote it.
+func (f *Failure) when(now time.Time) time.Time {
+	if f.At.After(now) {
+		return time.Time{}
+	}
+	return f.At
+}
+
 // skips tells whether somebody gave up on the slot that failed.
 func (q *pass) skips(f Failure) bool {
 	m := q.member(f.Index)
@@ -98,13 +109,13 @@ func (q *pass) stillFailed(r *Record, f Failure) bool {
 func (q *pass) hasRecovered(r *Record, f Failure) bool {
 	m := q.member(f.Index)
 	if m == nil || m.ID != f.ID {
-		if r.ID != q.target.ID || q.l.provenBorn.After(f.At) {
+		if r.ID != q.target.ID || q.l.provenBorn.After(f.when(q.now)) {
 			return true
 		}
 		q.wake(q.unproven)
 		return false
 	}
-	if !m.InService() || m.Runs != r.ID || !m.ServedSince.After(f.At) {
+	if !m.InService() || m.Runs != r.ID || !m.ServedSince.After(f.when(q.now)) {
 		return false
 	}
 	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
@@ -149,7 +160,7 @@ func (q *pass) backoff(m *Member) (ready bool) {
 			continue
 		}
 		if f := find(r.Failures, m); f >= 0 {
-			at := r.Failures[f].At.Add(BackoffAfter(r.Failures[f].Count))
+			at := r.Failures[f].when(q.now).Add(BackoffAfter(r.Failures[f].Count))
 			if q.now.Before(at) {
 				q.wake(at)
 				return false

@@ -100,7 +100,7 @@ func (q *pass) recycle() {
 			continue
 		}
 		rev := q.birth(m)
-		if rev == "" || m.Free() && q.recycleLimit() != Next {
+		if rev == "" || m.Free() && (q.recycleLimit() != Next || q.failing && rev == q.target.ID) {
 			continue
 		}
 		if m.Free() {

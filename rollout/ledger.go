@@ -296,6 +296,15 @@ func (q *pass) desired() int {
 	return n
 }
 
+// partition is how many members stay off the target: none where there is no
+// other revision for them to stay on.
+func (q *pass) partition() int {
+	if q.current.ID == "" || q.current.ID == q.target.ID {
+		return 0
+	}
+	return q.s.Policy.Partition
+}
+
 // capped tells whether the ceiling keeps the pool below its size.
 func (q *pass) capped() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
 

@@ -93,7 +93,7 @@ func (q *pass) matches(m *Member) bool {
 	case m.Runs == q.target.ID:
 		return m.served() || q.birth(m) == m.Runs
 	}
-	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.s.Policy.Partition
+	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.partition()
 }
 
 // Rule 10, broken: the highest index goes, in service or not.

@@ -137,14 +137,14 @@ func TestNew(t *testing.T) {
 			s: pool(5, policy(func(p *Policy) { p.MaxInFlight = 2 }), member(1, func(m *Member) { m.Phase = Unready }),
 				member(2, func(m *Member) { m.Phase = Unready }), member(3, func(m *Member) { m.Phase = Unready })),
 			want:     []string{"Disrupt 1 Drift to B (StaleDown)", "Disrupt 2 Drift to B (StaleDown)"},
-			blockers: "UnavailableLimit 3, Rolling 2",
+			blockers: "UnavailableLimit 2, Rolling 2, InFlightLimit 1",
 		},
 		"failed and stale, and few at a time": {
 			reason: "rule 3: one blip condemns little, also where it lasted for bootTimeout",
 			s: pool(4, policy(func(p *Policy) { p.MaxInFlight = 2 }), member(0, func(m *Member) { m.Phase = Failed }),
 				member(1, func(m *Member) { m.Phase = Failed }), member(2, func(m *Member) { m.Phase = Failed })),
 			want:     []string{"Disrupt 0 Failed to B (Failed)", "Disrupt 1 Failed to B (Failed)"},
-			blockers: "UnavailableLimit 2, Rolling 2",
+			blockers: "Rolling 2, UnavailableLimit 1, InFlightLimit 1",
 		},
 		"one repair hangs in Terminating": {
 			reason: "rule 3: after progressDeadline it leaves the count",

@@ -20,13 +20,13 @@ func rank(r Reason) int { return slices.Index(reasons[:], r) }
 
 // verdicts are the ranks that a pass comes to again and again.
 type verdicts struct {
-	gate, limit, rolling, claimed, busy, unsure, held, stuck, partitioned int
+	gate, limit, rolling, claimed, busy, unsure, held, stuck, partitioned, inFlight int
 }
 
 func (q *pass) verdicts() verdicts {
 	return verdicts{
 		gate: rank(q.gate), limit: rank(q.limit()), rolling: rank(RollingMember), claimed: rank(Claimed),
-		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), stuck: rank(Unreachable), partitioned: rank(Partitioned),
+		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), stuck: rank(Unreachable), partitioned: rank(Partitioned), inFlight: rank(InFlightLimit),
 	}
 }
 
@@ -51,12 +51,14 @@ func (q *pass) verdict(i int, m *Member, v *verdicts) int {
 		return v.held
 	case m.Stuck:
 		return v.stuck
-	case q.s.Policy.Partition > 0 && q.allowed == 0:
+	case q.partition() > 0 && q.allowed == 0:
 		return v.partitioned
 	case q.bound != nil && q.before(q.bound, m):
 		return v.partitioned
 	case q.done.has(i):
 		return v.rolling
+	case !m.InService() && q.repairRoom() <= 0:
+		return v.inFlight
 	default:
 		return v.limit
 	}
@@ -148,7 +150,7 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{False, "UpdateHalted", q.haltSentence()}
 	case p.Manual:
 		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
-	case p.Partition > 0 && q.l.off <= p.Partition && c.Rolling == 0 && !q.failing:
+	case q.partition() > 0 && q.l.off <= q.partition() && q.l.rolling == 0 && q.l.unborn == 0 && q.taken == 0 && !q.failing:
 		return Condition{True, "PartitionReached", fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.l.off), q.target.ID)}
 	case q.gate == PausedRollout:
 		return Condition{False, "UpdatePaused", q.pauseSentence()}
@@ -194,6 +196,8 @@ func (q *pass) kstatus() {
 	}
 	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
 	switch {
+	case up < d && q.l.slots < q.desired() && q.enough():
+		q.plan.Ready = Condition{True, "EnoughFree", "as many members are free as spec.refillBelow asks for; missing ones are made once fewer are"}
 	case up < d && q.capped():
 		q.plan.Ready = Condition{False, "MaxMembersReached", "spec.maxMembers leaves no room for all members that spec.replicas asks for"}
 	case up < d:

@@ -59,8 +59,8 @@ func (q *pass) mayFill() bool {
 			continue
 		}
 		n++
-		if f.At.After(last) {
-			last = f.At
+		if at := f.when(q.now); at.After(last) {
+			last = at
 		}
 	}
 	at := last.Add(BackoffAfter(n))
@@ -182,7 +182,7 @@ func (q *pass) work() int {
 
 // workLeft is how many could be, if it were not for a window.
 func (q *pass) workLeft() int {
-	return max(0, min(q.l.work-q.taken, q.l.off-q.s.Policy.Partition))
+	return max(0, min(q.l.work-q.taken, q.l.off-q.partition()))
 }
 
 // surge makes slots above the desired number, beside what may be unavailable.

@@ -144,6 +144,8 @@ func (q *pass) asked(m *Member) Reason {
 		return OccupancyUnknown
 	case m.Held:
 		return HeldMember
+	case m.Free() && q.failing && q.birth(m) == q.target.ID:
+		return FailedReplacement
 	case m.Free():
 		return q.recycleLimit()
 	}

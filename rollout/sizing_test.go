@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,10 @@ func TestNew_sizing(t *testing.T) {
 		"enough free for claims that wait": {
 			reason: "refillBelow: one that is about to be bound asks for nothing yet",
 			s:      pool(4, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 }), func(s *Snapshot) { s.Waiting = 1 }),
+		},
+		"fewer than the size asks for, and enough free": {
+			reason: "refillBelow: that is how it is meant, and no pool is unready for it",
+			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
 		},
 		"too few free": {
 			reason: "refillBelow: and then all of it is made",
@@ -357,6 +362,47 @@ func TestNew_windows(t *testing.T) {
 	p = New(pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })), epoch.Add(time.Hour))
 	if len(p.Actions) > 0 {
 		t.Errorf("nothing starts outside a window: %v", lines(p))
+	}
+}
+
+// TestNew_canary: a partition keeps members on the revision that was, and on no
+// other.
+func TestNew_canary(t *testing.T) {
+	canary := policy(func(p *Policy) { p.Partition = 2 })
+	p := New(pool(3, current, canary, member(0, onTarget)), epoch.Add(2*time.Hour))
+	if diff := cmp.Diff([]string{"Disrupt 0 Drift to A (Stale)"}, lines(p)); diff != "" || p.Updated.Status == True {
+		t.Errorf("a canary that is taken back goes back: %+v\n%s", p.Updated, diff)
+	}
+	p = New(pool(3, canary), epoch.Add(2*time.Hour))
+	if p.Updated.Reason != "RollingUpdate" {
+		t.Errorf("a canary that is only decided on is not there: %+v", p.Updated)
+	}
+	if p = New(pool(3, canary, member(0, onTarget)), epoch.Add(2*time.Hour)); p.Updated.Reason != "PartitionReached" {
+		t.Errorf("a canary that is there is: %+v", p.Updated)
+	}
+}
+
+// TestNew_probation: the slot that tries a revision again is one that can, and
+// times that have not come yet wait for nothing.
+func TestNew_probation(t *testing.T) {
+	failed := func(at time.Time) func(*Snapshot) {
+		return func(s *Snapshot) {
+			s.Target.Failed, s.Target.Failures = 1, []Failure{{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: at}}
+		}
+	}
+	later := epoch.Add(2 * time.Hour)
+	held := pool(3, failed(epoch), member(0, func(m *Member) { failedOnTarget(m); m.Held = true }))
+	if q := New(held, later).pass; q.probation == 0 {
+		t.Error("a slot that is held tries nothing")
+	}
+	ahead := pool(3, failed(later.Add(time.Hour*24*365)), member(0, failedOnTarget))
+	if p := New(ahead, later); !slices.Contains(lines(p), "Disrupt 0 Failed to B (Failed)") {
+		t.Errorf("a failure that a clock dated ahead is tried again: %v", lines(p))
+	}
+	asked := pool(3, failed(epoch), policy(func(p *Policy) { p.MaxSurge = 1 }), member(1, func(m *Member) { m.Asked = true }))
+	asked.Target.Failures[0].ID = "gone"
+	if p := New(asked, later); slices.ContainsFunc(lines(p), func(s string) bool { return strings.HasPrefix(s, "Disrupt 1 Requested to B") }) {
+		t.Errorf("nothing in service is taken for a revision that has failed, not on request either: %v", lines(p))
 	}
 }
 

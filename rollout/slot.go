@@ -103,7 +103,7 @@ func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
 		return Transition{Member: m, Do: DeleteBody}
 	case m.Phase == Updating && m.updates() && seen.State != Stopping:
 		return stepUpdating(m, now)
-	case m.mustWait():
+	case m.mustWait(seen):
 		return Transition{Member: m}
 	case !seen.Drained && m.served() && m.Phase != Failed && m.Phase != Updating && seen.State == Ready:
 		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
@@ -130,7 +130,7 @@ func stepUpdating(m Member, now time.Time) Transition {
 
 // mustWait tells whether the end may not begin after all: the engine is about
 // to withdraw what it decided when the member was idle.
-func (m *Member) mustWait() bool {
+func (m *Member) mustWait(seen Sight) bool {
 	if m.Deleting || !m.live() {
 		return false
 	}
@@ -139,6 +139,8 @@ func (m *Member) mustWait() bool {
 		return m.busy() || m.Held
 	case ScaleDown:
 		return m.busy()
+	case BodyFailed: // it is back
+		return (m.busy() || m.Held) && seen.State == Ready
 	default:
 		return false
 	}

@@ -4,7 +4,7 @@ package rollout
 // ledger has room for.
 func (q *pass) rollUp() {
 	p := &q.s.Policy
-	q.allowed = max(0, q.l.off-p.Partition)
+	q.allowed = max(0, q.l.off-q.partition())
 	q.bound = q.lastAllowed()
 	if q.gate == "" && q.resizing {
 		q.gate = PoolResizing
@@ -56,7 +56,7 @@ func (q *pass) take(i int) {
 // lastAllowed is the last member in order that the partition lets go, or nil
 // if it lets all go.
 func (q *pass) lastAllowed() *Member {
-	if q.s.Policy.Partition == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.taken {
+	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.taken {
 		return nil
 	}
 	list := q.first(q.allowed, q.takeable)

@@ -7,6 +7,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestStep_back: rule 1. A body that is back, and at work, is not ended by what
+// was decided when it was down.
+func TestStep_back(t *testing.T) {
+	m := Member{
+		ID: "m", Wants: "B", Runs: "A", Phase: Failed, Body: true, Incarnation: 1, BornAt: epoch, PhaseSince: epoch, ServedSince: epoch,
+		Occupancy: Busy, Disruption: Disruption{Cause: BodyFailed, Incarnation: 1, Since: epoch},
+	}
+	if got := Step(m, Sight{State: Ready, Drained: true}, Lifecycle{}, epoch.Add(time.Hour)); got.Member.Phase != Failed || got.Do != Nothing {
+		t.Errorf("it is %s: %v", got.Member.Phase, got.Do)
+	}
+	if got := Step(m, Sight{State: Exited}, Lifecycle{}, epoch.Add(time.Hour)); got.Member.Phase != Terminating {
+		t.Errorf("what has ended goes: %s", got.Member.Phase)
+	}
+}
+
 // TestStep_inPlace tells how a body becomes another revision where it is.
 func TestStep_inPlace(t *testing.T) {
 	now := epoch.Add(time.Hour)

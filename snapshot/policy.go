@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -76,6 +78,21 @@ func Lifecycle(spec *v1alpha1.PoolSpec, p rollout.Policy) rollout.Lifecycle {
 		l.BootTimeout = b.Duration
 	}
 	return l
+}
+
+// Aim is the revision that a pool's members are brought to, as its status says:
+// the target, or, of one that was rolled back or is halted, the current one. It
+// is what is to be preferred for a claim.
+func Aim(p *v1alpha1.Pool) rollout.Revision {
+	st := &p.Status
+	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
+	switch {
+	case stalled != nil && stalled.Status == metav1.ConditionTrue && (stalled.Reason == "UpdateHalted" || stalled.Reason == "RolledBack"):
+		return rollout.Revision(st.CurrentRevision)
+	case st.Rollout != nil && st.Rollout.Revision != "":
+		return rollout.Revision(st.Rollout.Revision)
+	}
+	return rollout.Revision(st.TargetRevision)
 }
 
 // value is *p, or the default where there is none.

@@ -79,7 +79,8 @@ func with[V any](m map[string]V, key string, value V) map[string]V {
 }
 
 // thaw is the part that a copy holds, and whether it is what was frozen of the
-// source: marked as that, with every key that has a digest.
+// source: marked as that, with every key that has a digest, and, where anybody
+// can tell, the content of that digest. What has none is left out.
 func thaw(o client.Object, pool, id string, s *Source) (part, bool) {
 	p := part{name: s.Name, kind: s.Kind, object: s.Object, field: s.Field, secret: s.Secret}
 	labels := o.GetLabels()
@@ -90,13 +91,19 @@ func thaw(o client.Object, pool, id string, s *Source) (part, bool) {
 	if s.Field != "" {
 		text, ok := data[valueField]
 		p.text = text
-		return p, ok && json.Unmarshal(text, &p.value) == nil
-	}
-	p.keys = data
-	for key := range s.Digests {
-		if _, ok := data[key]; !ok {
+		if !ok || json.Unmarshal(text, &p.value) != nil {
 			return p, false
 		}
+		is, err := p.digest(nil)
+		return p, err == nil && (s.Secret || is.Digests[""] == s.Digests[""])
+	}
+	p.keys = make(map[string][]byte, len(s.Digests))
+	for key, digest := range s.Digests {
+		content, ok := data[key]
+		if !ok || !s.Secret && p.sum(nil, key, content) != digest {
+			return p, false
+		}
+		p.keys[key] = content
 	}
 	return p, true
 }

@@ -478,6 +478,7 @@ func TestResolver_Frozen_missing(t *testing.T) {
 func TestResolver_Drop(t *testing.T) {
 	b, p := full(t)
 	b.freeze(p, "rev1")
+	first := b.resolve(p).Sources
 	b.put(config(map[string]any{"install.sh": "echo 2\n"}))
 	b.freeze(p, "rev2")
 	b.freeze(p, "rev3")
@@ -509,7 +510,7 @@ func TestResolver_Drop(t *testing.T) {
 	if b.reads != reads {
 		t.Errorf("%d reads where there is nothing to do", b.reads-reads)
 	}
-	v, err := b.Frozen(context.Background(), poolA, "rev1", b.resolve(p).Sources)
+	v, err := b.Frozen(context.Background(), poolA, "rev1", first)
 	if err != nil {
 		t.Fatal(v, err)
 	}

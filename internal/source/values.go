@@ -16,7 +16,7 @@ type Values struct {
 	ByName map[string]any
 
 	// redact is nil where there is nothing secret.
-	redact func() *strings.Replacer
+	redact func() *redactor
 }
 
 // Map is ByName; nil of nil.
@@ -37,22 +37,25 @@ const (
 // redacted stands in messages for what is secret.
 const redacted = "[secret]"
 
-// Redact returns a message in which nothing of the content of Secrets is left:
-// neither a key's whole text, nor one of its lines, nor either of them quoted or
-// in base64. Texts of less than 4 bytes, lines of less than 8, are not looked
-// for. Without secrets it is the message as it is; so it is of nil.
+// Redact returns a message in which nothing is left of the content of Secrets
+// and of whatever is treated as one: neither a key's whole text, nor one of its
+// lines, nor either of them quoted or in base64, nor, since messages may have
+// been cut, 12 bytes of it in a row. Texts of less than 4 bytes, lines of less
+// than 8, are not looked for. Without secrets it is the message as it is; so it
+// is of nil.
 func (v *Values) Redact(message string) string {
 	if v == nil || v.redact == nil {
 		return message
 	}
-	return v.redact().Replace(message)
+	r := v.redact()
+	return r.pieces(r.whole.Replace(message))
 }
 
 // NewValues are the values by name, and what of them is not to be said.
 func NewValues(byName map[string]any, secrets ...[]byte) *Values {
 	v := &Values{ByName: byName}
 	if len(secrets) > 0 {
-		v.redact = sync.OnceValue(func() *strings.Replacer { return replacer(secrets) })
+		v.redact = sync.OnceValue(func() *redactor { return newRedactor(secrets) })
 	}
 	return v
 }
@@ -63,7 +66,7 @@ func newValues(parts []part) *Values {
 	for i := range parts {
 		p := &parts[i]
 		byName[p.name] = p.native()
-		if p.kind == kindSecret {
+		if p.secret {
 			secrets = append(secrets, p.texts()...)
 		}
 	}
@@ -105,8 +108,45 @@ func hide(hidden map[string]bool, content []byte) {
 	}
 }
 
-// replacer finds the longest first.
-func replacer(secrets [][]byte) *strings.Replacer {
+// redactor knows what is secret.
+type redactor struct {
+	whole *strings.Replacer
+	// texts are all that have minPiece bytes or more.
+	texts []string
+}
+
+// minPiece is how many bytes in a row give a secret away.
+const minPiece = 12
+
+// pieces replaces what of a secret is left in a message that was cut before it
+// came here.
+func (r *redactor) pieces(message string) string {
+	var out strings.Builder
+	shown := 0
+	for i := 0; i+minPiece <= len(message); {
+		if !r.has(message[i : i+minPiece]) {
+			i++
+			continue
+		}
+		end := i + minPiece
+		for end < len(message) && r.has(message[end-minPiece+1:end+1]) {
+			end++
+		}
+		out.WriteString(message[shown:i] + redacted)
+		shown, i = end, end
+	}
+	if shown == 0 {
+		return message
+	}
+	return out.String() + message[shown:]
+}
+
+func (r *redactor) has(piece string) bool {
+	return slices.ContainsFunc(r.texts, func(text string) bool { return strings.Contains(text, piece) })
+}
+
+// newRedactor finds the longest first.
+func newRedactor(secrets [][]byte) *redactor {
 	hidden := map[string]bool{}
 	for _, content := range secrets {
 		hide(hidden, content)
@@ -121,11 +161,16 @@ func replacer(secrets [][]byte) *strings.Replacer {
 		}
 		return strings.Compare(a, b)
 	})
+	r := &redactor{}
 	pairs := make([]string, 0, 2*len(texts))
 	for _, s := range texts {
 		pairs = append(pairs, s, redacted)
+		if len(s) >= minPiece {
+			r.texts = append(r.texts, s)
+		}
 	}
-	return strings.NewReplacer(pairs...)
+	r.whole = strings.NewReplacer(pairs...)
+	return r
 }
 
 func eachText(value any, f func(string)) {

@@ -32,6 +32,7 @@ func TestValues_Redact(t *testing.T) {
 		"Quoted":    {"and in quotes", strconv.Quote(`a"b\c`) + ` a"b\c`, `"[secret]" [secret]`},
 		"Base64":    {"and in base64", base64.StdEncoding.EncodeToString([]byte("hunter2\n")), "[secret]"},
 		"Wide":      {"with its own white space and with less", "a  b  c, a b c", "[secret], [secret]"},
+		"Cut":       {"what a cut leaves of a long one", "near MIIBszCCAVmgAw…, and CCAVmgAwIBAgIU", "near[secret]…, and [secret]"},
 		"Too short": {"what is shorter than 4 bytes is not looked for", "abc", "abc"},
 	}
 	for name, c := range cases {
@@ -42,9 +43,11 @@ func TestValues_Redact(t *testing.T) {
 		})
 	}
 	plain := newValues([]part{{name: "c", kind: kindConfigMap, keys: map[string][]byte{"k": []byte("plain text")}}, {name: "f", kind: "Widget", secret: true, value: "image:1"}})
-	for _, v := range []*Values{nil, {}, plain} {
-		if got := v.Redact("plain text image:1"); got != "plain text image:1" {
-			t.Errorf("only Secrets are taken out of messages: got %q", got)
+	for want, values := range map[string][]*Values{"plain text image:1": {nil, {}}, "plain text [secret]": {plain}} {
+		for _, v := range values {
+			if got := v.Redact("plain text image:1"); got != want {
+				t.Errorf("what is treated as secret is taken out of messages, and nothing else: got %q, want %q", got, want)
+			}
 		}
 	}
 	field := newValues([]part{{name: "f", kind: kindSecret, secret: true, value: map[string]any{"password": base64.StdEncoding.EncodeToString([]byte("hunter2"))}}})

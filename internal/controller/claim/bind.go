@@ -104,7 +104,7 @@ func (r *Reconciler) free(ctx context.Context, p *v1alpha1.Pool) (*choice, error
 			members[i].Cordoned = true // released, and not recorded as Available yet
 		}
 	}
-	return &choice{target: rollout.Revision(p.Status.TargetRevision), stored: list.Items, members: members}, nil
+	return &choice{target: snapshot.Aim(p), stored: list.Items, members: members}, nil
 }
 
 // next takes a member out of the choice; nil if there is none left.

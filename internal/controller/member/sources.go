@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,14 +34,22 @@ func (s *step) sources(ctx context.Context, rev *appsv1.ControllerRevision) (val
 	pool := types.NamespacedName{Namespace: s.pool.Namespace, Name: s.pool.Name}
 	v, err := s.r.Sources.Frozen(ctx, pool, history.RevisionID(rev), list)
 	if errors.Is(err, source.ErrMissing) {
+		s.mute = s.mute || slices.ContainsFunc(list, func(s source.Source) bool { return s.Secret })
 		return nil, err, nil
 	}
 	s.secrets = append(s.secrets, v)
 	return v.Map(), nil, err
 }
 
+// withheld is said instead of words that may hold a secret which nobody knows
+// any more.
+const withheld = "its words are withheld: what is secret in its sources is gone, and could not be taken out of them"
+
 // redact takes what is secret out of what a body, or who was to make one, said.
 func (s *step) redact(text string) string {
+	if s.mute && text != "" {
+		return withheld
+	}
 	for _, v := range s.secrets {
 		text = v.Redact(text)
 	}

@@ -44,6 +44,8 @@ type step struct {
 	speaks time.Time
 	// secrets are all values that were handed out.
 	secrets []*source.Values
+	// mute: there are secrets that nobody can take out of a text any more.
+	mute bool
 }
 
 // quiet is how long a slot has to be in its phase until a change of its
@@ -139,6 +141,9 @@ func (s *step) prepare(ctx context.Context) error {
 	}
 	s.pool, s.lifecycle = p, snapshot.Lifecycle(&p.Spec, policy)
 	s.target = rollout.Revision(p.Status.TargetRevision)
+	if p.Status.Rollout != nil {
+		s.target = rollout.Revision(p.Status.Rollout.Revision)
+	}
 	s.setPresent()
 	id := s.member.Status.Revision
 	if id == "" {

@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"errors"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,8 +62,8 @@ func (r *Reconciler) render(ctx context.Context, w *world, c *history.Content) e
 
 func (r *Reconciler) readSources(ctx context.Context, w *world) error {
 	spec := &w.pool.Spec
-	secret := slices.ContainsFunc(spec.Sources, func(s v1alpha1.Source) bool { return s.Secret != nil })
-	read, err := r.Sources.Resolve(ctx, w.pool, secret && r.finder.Secret(w.revisions, spec.Template.LiveFields))
+	keyed := len(spec.Sources) > 0 && r.finder.Secret(w.revisions, spec.Template.LiveFields)
+	read, err := r.Sources.Resolve(ctx, w.pool, keyed)
 	if err != nil {
 		return w.unresolved(err)
 	}
