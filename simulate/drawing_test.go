@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,9 +193,7 @@ func (d *drawing) set() string {
 		}
 	}
 	text := "set: " + d.patch(f.paths)
-	for path, v := range was {
-		d.spec[path] = v
-	}
+	maps.Copy(d.spec, was)
 	return text
 }
 
@@ -539,10 +538,10 @@ func (d *drawing) movable() bool {
 //     and for two lists.
 func (d *drawing) bound() time.Duration {
 	once := (d.drain+d.stop+d.boot)*6/5 + d.minReady + 8*d.lag
-	n := time.Duration(d.slots + d.surge() + 1)
-	bound := d.timeout + 10*time.Minute + n*once
+	slots := d.slots + d.surge() + 1
+	bound := d.timeout + 10*time.Minute + time.Duration(slots)*once
 	if d.spec["update.windows"] == windows {
-		bound += n * windowEvery
+		bound += time.Duration(slots) * windowEvery
 	}
 	bound += time.Duration(d.chairs) * (once + 45*time.Second)
 	bound += time.Duration(d.triggers) * (5*time.Second + 2*d.lag)
