@@ -83,6 +83,13 @@ type Low struct {
 	End    int  `json:"end"`
 }
 
+// UnmarshalText reads what JSON says.
+func (t *Time) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*t = Time(d)
+	return err
+}
+
 func (l *Low) see(n int, at Time) {
 	if n < l.Lowest {
 		l.Lowest, l.At = n, at

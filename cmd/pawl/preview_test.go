@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -319,4 +321,47 @@ func TestPreview_refused(t *testing.T) {
 	if status := term.do(t.Context(), "preview", "webb"); status != 1 || !strings.Contains(term.err.String(), `pool "webb" not found`) {
 		t.Errorf("exit status %d, it says %q", status, &term.err)
 	}
+}
+
+// Whatever is set, there is a pool or an error, and never a panic.
+func FuzzSetting(f *testing.F) {
+	for _, arg := range []string{
+		"replicas=3", "update.maxUnavailable=50%", "template.sim.version=2", "update.windows=[{schedule: \"@daily\"}]", "template=",
+		"template.objects[0].spec=1", "=", "[0]=1", "spec=", `update["type"]=x`, "update.paused=yes", "replicas=1e9", "update=~", "a.b.c.d=e",
+	} {
+		f.Add(arg)
+	}
+	version := "1"
+	p := &v1alpha1.Pool{Spec: v1alpha1.PoolSpec{Template: v1alpha1.Template{Sim: &v1alpha1.Sim{Version: &version}}}}
+	f.Fuzz(func(t *testing.T, arg string) {
+		s, err := parseSetting(arg)
+		if err != nil {
+			return
+		}
+		before := p.DeepCopy()
+		got, err := s.into(p)
+		if (got == nil) == (err == nil) {
+			t.Errorf("%q: %v and %v", arg, got, err)
+		}
+		if !reflect.DeepEqual(before, p) {
+			t.Errorf("%q changes the pool that it is given", arg)
+		}
+	})
+}
+
+// Whatever is in a file, there is a pool or an error, and never a panic.
+func FuzzManifest(f *testing.F) {
+	for _, text := range []string{manifest, "", "---\n---\n", "{}", "kind: Pool\napiVersion: pawl.dev/v1alpha1\nmetadata: {name: a}\nspec: {replicas: x}\n", "- 1", "a: *b", "\x00"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var e edit
+		err := e.read("-", bytes.NewReader(data))
+		if e.manifest == nil && err == nil {
+			t.Errorf("neither a pool nor an error")
+		}
+		if err == nil && e.name == "" {
+			t.Errorf("a pool without a name")
+		}
+	})
 }

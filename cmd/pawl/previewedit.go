@@ -12,9 +12,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
@@ -150,16 +152,26 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// decodePool decodes a pool from JSON, and takes no field that there is not.
-func decodePool(raw []byte) (*v1alpha1.Pool, error) {
+// strict decodes objects, and takes no field that there is not.
+var strict = sync.OnceValues(func() (runtime.Decoder, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
+})
+
+// decodePool decodes a pool from JSON.
+func decodePool(raw []byte) (*v1alpha1.Pool, error) {
+	d, err := strict()
+	if err != nil {
+		return nil, err
+	}
 	p := &v1alpha1.Pool{}
-	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	_, _, err = codecs.UniversalDeserializer().Decode(raw, nil, p)
-	return p, mismatch(err)
+	if _, _, err := d.Decode(raw, nil, p); err != nil {
+		return nil, mismatch(err)
+	}
+	return p, nil
 }
 
 // badType is a value that a field does not take.
@@ -167,9 +179,6 @@ type badType struct{ error }
 
 // mismatch says in a person's words what a field does not take.
 func mismatch(err error) error {
-	if err == nil {
-		return nil
-	}
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
 		return &badType{fmt.Errorf("%s takes %s, not a %s", wrong.Field, kindOf(wrong.Type), wrong.Value)}
 	}
