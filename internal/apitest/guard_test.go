@@ -55,6 +55,24 @@ func TestMemberGuard_Hold(t *testing.T) {
 	}
 }
 
+// TestMemberGuard_Frees: only who writes for Pawl takes a claim off a member
+// whose body stays, since somebody has used that.
+func TestMemberGuard_Frees(t *testing.T) {
+	root := admin(t)
+	ns := root.namespace()
+	name := root.member(ns, claimed)
+	root.grant(ns, "editor", right{verb: "patch", group: "pawl.dev", resource: "members"}, right{verb: "get", group: "pawl.dev", resource: "members"})
+	root.grant(ns, "pawl", right{verb: "patch", group: "pawl.dev", resource: "members"}, right{verb: "get", group: "pawl.dev", resource: "members"}, right{verb: "create", group: "pawl.dev", resource: "pools", subresource: "revisions"})
+	free := spec(`{"claim":null}`)
+	_, err := as(t, "editor").patch(members, ns, name, free)
+	expect(t, "a person with the right to edit members does not free a used body", err, "a claim is ended by deleting it")
+	_, err = as(t, "editor").patch(members, ns, name, spec(`{"claim":null,"disruption":{"reason":"ClaimEnded","action":"Replace","incarnation":1}}`))
+	expect(t, "to have its body replaced with the claim is another matter", err, "")
+	other := root.member(ns, claimed)
+	_, err = as(t, "pawl").patch(members, ns, other, free)
+	expect(t, "who may record revisions does", err, "")
+}
+
 func (a api) delete(namespace, name string) error {
 	return a.client.Resource(members).Namespace(namespace).Delete(context.Background(), name, metav1.DeleteOptions{})
 }
