@@ -106,6 +106,9 @@ func compile(text string, s *Scenario) (*expression, error) {
 	if tree.OutputType() != cel.BoolType {
 		return nil, fmt.Errorf("is a %s and not true or false", tree.OutputType())
 	}
+	if loops(tree) > maxLoops {
+		return nil, fmt.Errorf("loops are nested more than %d deep", maxLoops)
+	}
 	r := names{s: s}
 	ast.PreOrderVisit(tree.NativeRep().Expr(), ast.NewExprVisitor(r.visit))
 	if r.err != nil {
@@ -121,6 +124,24 @@ func compile(text string, s *Scenario) (*expression, error) {
 		e.moments = slices.Compact(r.numbers)
 	}
 	return e, nil
+}
+
+// maxLoops bounds what an expression may cost to evaluate.
+const maxLoops = 2
+
+// loops is how deep all, exists, map and filter are nested.
+func loops(tree *cel.Ast) (deepest int) {
+	root := ast.NavigateAST(tree.NativeRep())
+	for _, e := range ast.MatchDescendants(root, ast.KindMatcher(ast.ComprehensionKind)) {
+		n := 1
+		for p, ok := e.Parent(); ok; p, ok = p.Parent() {
+			if p.Kind() == ast.ComprehensionKind {
+				n++
+			}
+		}
+		deepest = max(deepest, n)
+	}
+	return deepest
 }
 
 func firstLine(s string) string {

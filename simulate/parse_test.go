@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +79,7 @@ func TestParse_Wrong(t *testing.T) {
 		"no such blocker":      {"a typo would hold for ever", "name: x\npool: {}\nexpect:\n  never: [ \"blockers.Bussy > 0\" ]\n", `there is no blocker "Bussy"`},
 		"no such pool in it":   {"pools have names", "name: x\npools: {a: {}}\nexpect:\n  never: [ \"pools.b.free > 0\" ]\n", `there is no pool "b"`},
 		"which pool's members": {"there are two", "name: x\npools: {a: {}, b: {}}\nexpect:\n  never: [ \"m[0].phase == ''\" ]\n", "m is that of one pool: say pools.NAME.m"},
+		"loops":                {"an expression costs little", "name: x\npool: {}\nexpect:\n  never: [ \"m.exists(a, m.exists(b, m.exists(c, a == b)))\" ]\n", "loops are nested more than 2 deep"},
 		"within":               {"deadlines are times", "name: x\npool: {}\nexpect:\n  within: {soon: [\"true\"]}\n", `x.yaml:4: within: "soon" is not a time`},
 		"range":                {"a range has an order", "name: x\npool: {}\nexpect:\n  creates: {min: 3, max: 2}\n", "x.yaml:4: creates: min is more than max"},
 	}
@@ -170,50 +170,4 @@ func TestLoad_NoFile(t *testing.T) {
 	if e := new(Error); !errors.As(err, &e) || err.Error() != "nosuch.yaml: no such file or directory" {
 		t.Errorf("got %v", err)
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, name := range files(f) {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse("", data)
-		if (s == nil) == (err == nil) {
-			t.Fatalf("a scenario or an error: %v, %v", s, err)
-		}
-		if err != nil {
-			if e := new(Error); !errors.As(err, &e) {
-				t.Fatalf("%T is no Error: %v", err, err)
-			}
-			return
-		}
-		if len(s.Needs) == 0 && small(s) {
-			s.Run(2, false)
-		}
-	})
-}
-
-// small tells whether a scenario can be played while fuzzing.
-func small(s *Scenario) bool {
-	n := len(s.timeline)
-	for i := range s.pools {
-		n += len(s.pools[i].members)
-		if r, _ := s.pools[i].spec["replicas"].(int); r > 50 {
-			return false
-		}
-	}
-	for _, e := range s.timeline {
-		switch e.edit.(type) {
-		case setEdit, claimsEdit, churnEdit:
-			return false // may make it large
-		}
-		if e.repeat > 10 {
-			return false
-		}
-	}
-	return n < 50 && s.run < 10*time.Hour
 }
