@@ -183,6 +183,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case err != nil:
+		// The holder may have been kept from renewing by what kept this from
+		// being done: it has a whole heartbeat again.
+		r.beats.forget(req.NamespacedName)
 		return reconcile.Result{}, fmt.Errorf("claim %s: %w", req.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil

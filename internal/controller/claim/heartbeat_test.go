@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -165,4 +167,50 @@ func TestReconciler_forgets(t *testing.T) {
 	if _, err := pass(t, r); err != nil || len(r.beats.last) != 0 {
 		t.Errorf("%d claims are remembered: %v", len(r.beats.last), err)
 	}
+}
+
+// TestReconciler_heartbeat_outage: the end of a claim that could not be written
+// gives its holder, who could not write either, a whole heartbeat again.
+func TestReconciler_heartbeat_outage(t *testing.T) {
+	t.Parallel()
+	away := false
+	c := newClaim(v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimBound, Member: "web-0", ObservedGeneration: 1})
+	m := newMember(0, "u")
+	m.Spec.Claim.ExpiresAt = nil
+	r := newReconciler(t, interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, k client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			if away {
+				return errors.New("connection refused")
+			}
+			return k.SubResource(sub).Update(ctx, o, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, k client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+			if away {
+				return errors.New("connection refused")
+			}
+			return k.SubResource(sub).Patch(ctx, o, p, options...)
+		},
+	}, c, m)
+	r.edit(t, func(p *v1alpha1.Pool) {
+		p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: time.Minute}}
+	})
+	now := epoch
+	r.Now = func() time.Time { return now }
+	look := func(after time.Duration, want v1alpha1.ClaimPhase) {
+		t.Helper()
+		now = now.Add(after)
+		if _, err := pass(t, r); (err != nil) != away {
+			t.Fatalf("%v, while the API is away: %t", err, away)
+		}
+		if got := status(t, r).Phase; got != want {
+			t.Fatalf("after %s it is %s instead of %s", now.Sub(epoch), got, want)
+		}
+	}
+	look(0, v1alpha1.ClaimBound)
+	away = true
+	look(2*time.Minute, v1alpha1.ClaimBound)
+	away = false
+	look(time.Second, v1alpha1.ClaimBound)
+	look(59*time.Second, v1alpha1.ClaimBound)
+	look(2*time.Second, v1alpha1.ClaimExpired)
 }

@@ -30,6 +30,7 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) {
 		}
 	}
 	if len(w.failed) == 0 && w.invalid == nil {
+		w.fail(r.unskip(ctx, w))
 		w.fail(r.prune(ctx, w))
 		w.fail(r.drop(ctx, client.ObjectKeyFromObject(w.pool), w.stored()))
 	}

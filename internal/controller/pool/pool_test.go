@@ -443,6 +443,25 @@ func TestReconciler_expiredHold(t *testing.T) {
 	}
 }
 
+func TestReconciler_unskip(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, newPool(1))
+	b.once()
+	target := b.pool().Status.TargetRevision
+	for skipped, want := range map[string]bool{target: true, "gone": false} {
+		var m v1alpha1.Member
+		b.must(b.Client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web-0"}, &m))
+		m.Annotations = map[string]string{v1alpha1.AnnotationSkip: skipped}
+		b.must(b.Client.Update(t.Context(), &m))
+		b.once()
+		b.once()
+		b.must(b.Client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web-0"}, &m))
+		if _, is := m.Annotations[v1alpha1.AnnotationSkip]; is != want {
+			t.Errorf("skipped for %s, and the target is %s: kept is %t", skipped, target, is)
+		}
+	}
+}
+
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
