@@ -223,6 +223,10 @@ func (q *pass) updates(m *Member, c Cause) bool {
 // remove takes the slot at the position away.
 func (q *pass) remove(i int, c Cause, why Why) {
 	m := &q.s.Members[i]
+	to := m.Wants
+	if m.Body && m.Runs == "" && m.live() && !m.leaving() && q.current.ID != q.target.ID {
+		to = q.current.ID // it is stale; what it was to become says nothing of what it is
+	}
 	q.leave(m)
 	if !m.leaving() {
 		if q.off(m) {
@@ -237,7 +241,7 @@ func (q *pass) remove(i int, c Cause, why Why) {
 	if m.live() && m.Disruption.Cause == ClaimEnded {
 		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
 	}
-	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale}, m.Wants, why)
+	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale}, to, why)
 }
 
 func (q *pass) disrupt(i int, d Disruption, to Revision, why Why) {
