@@ -152,12 +152,7 @@ func (k *keeper) record(s *slot, m rollout.Member) bool {
 		m.Message = p.bodies[s.Index].words()
 	}
 	next.Member = m
-	return p.put(byKeeper, s, &next, func() string {
-		if m.Phase == s.Phase {
-			return p.member(s.Index) + " is noted"
-		}
-		return p.member(s.Index) + " is " + m.Phase.String() + ", and was " + s.Phase.String()
-	})
+	return p.put(byKeeper, s, &next, func() string { return p.moves(s, &next) })
 }
 
 // create makes the next body and records what became of that.

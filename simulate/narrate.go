@@ -119,6 +119,57 @@ var reasons = map[rollout.Why]string{
 	rollout.WhyEarlyFailure: "it had not been in service for long enough",
 }
 
+// moves says what becomes of a slot, and why.
+func (p *pool) moves(was, is *slot) string {
+	name := p.member(is.Index)
+	if is.Phase == was.Phase {
+		return fmt.Sprintf("%s is %s still: its body is gone", name, is.Phase)
+	}
+	return fmt.Sprintf("%s is %s, and was %s: %s", name, is.Phase, was.Phase, p.whyPhase(was, is))
+}
+
+// whyPhase says why a slot is in its phase now.
+func (p *pool) whyPhase(was, is *slot) string {
+	switch is.Phase {
+	case rollout.Pending:
+		return "its body is gone, and the next one has to wait"
+	case rollout.Provisioning:
+		return "its body boots"
+	case rollout.Preparing:
+		return "its body is ready, but not for minReadySeconds yet"
+	case rollout.Unready:
+		return "its body is not ready any more"
+	case rollout.Failed:
+		return is.Message
+	case rollout.InClaim:
+		return is.claim + " holds it"
+	case rollout.Updating:
+		return "it has drained, and its body stays"
+	case rollout.Draining, rollout.Terminating:
+		if was.Phase == rollout.Draining {
+			return "it has drained"
+		}
+		return causes[is.Disruption.Cause]
+	}
+	switch was.Phase {
+	case rollout.InClaim:
+		return "nobody holds it any more"
+	case rollout.Draining:
+		return "it stays after all"
+	}
+	return "its body is ready"
+}
+
+// causes say in words why a body goes.
+var causes = map[rollout.Cause]string{
+	rollout.NoCause:    "somebody deletes it",
+	rollout.Drift:      "its body is to be of another revision",
+	rollout.ScaleDown:  "it is one too many",
+	rollout.BodyFailed: "its body has failed",
+	rollout.ClaimEnded: "its claim has ended",
+	rollout.Requested:  "somebody asked for it",
+}
+
 func because(why rollout.Why) string {
 	if r, ok := reasons[why]; ok {
 		return r
