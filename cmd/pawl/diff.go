@@ -93,6 +93,9 @@ func (d *diff) run(c *cobra.Command, args []string) (differ bool, err error) {
 		}
 		from = history.RevisionID(r)
 	}
+	if from == "" && to == "" {
+		return false, fmt.Errorf("%s has no revision to compare the template with; `pawl history %s` lists those it has", pool.named(), pool.stored.Pool.Name)
+	}
 	if from == "" {
 		_, err := fmt.Fprintf(d.Out, "%s: nothing differs; no member runs anything but revision %s\n", pool.named(), pool.label(to))
 		return false, err
@@ -101,7 +104,17 @@ func (d *diff) run(c *cobra.Command, args []string) (differ bool, err error) {
 		_, err := fmt.Fprintf(d.Out, "%s: nothing differs; revision %s is what the template says now\n", pool.named(), pool.label(to))
 		return false, err
 	}
+	if pool.revision(from) == nil {
+		return false, fmt.Errorf("%s: revision %s is stored no longer; `pawl history %s` lists those that are", pool.named(), from, pool.stored.Pool.Name)
+	}
 	s := &sides{past: pool, from: from, to: to}
+	if pool.revision(to) == nil {
+		s.was, s.is = &sources{}, &sources{}
+		if len(pool.stored.Pool.Spec.Sources) > 0 {
+			_, _ = fmt.Fprintln(d.ErrOut, "note: this is the template alone; no revision has taken yet what sources say with it")
+		}
+		return true, d.show(s)
+	}
 	if s.was, err = pool.sources(c.Context(), k, from); err != nil {
 		return false, err
 	}
@@ -137,7 +150,8 @@ func (p *past) stale() string {
 // difference is what differs between two revisions.
 type difference struct {
 	From string `json:"from"`
-	To   string `json:"to"`
+	// To is empty for a template of which there is no revision.
+	To string `json:"to"`
 	// Places are those of the template, and of sources that are not secret, with
 	// both values.
 	Places []change `json:"places,omitempty"`
@@ -213,6 +227,9 @@ func changes(before, after []byte) ([]change, error) {
 
 // called says which revision it is, and what it is to the pool.
 func (p *past) called(id string) string {
+	if id == "" {
+		return p.label(id)
+	}
 	text := "revision " + p.label(id)
 	if states := p.states(id); len(states) > 0 {
 		text += ", " + strings.Join(states, ", ")

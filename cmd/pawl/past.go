@@ -20,6 +20,9 @@ type past struct {
 	*explanation
 
 	records map[string]history.Record
+	// spec is the id of the revision that has the pool's template; empty if none
+	// has. Unlike the engine's target it is that also where nothing moves.
+	spec string
 }
 
 func (c *cluster) past(ctx context.Context, pool string, now time.Time) (*past, error) {
@@ -35,8 +38,35 @@ func (c *cluster) past(ctx context.Context, pool string, now time.Time) (*past, 
 		}
 		p.records[history.RevisionID(r)] = rec
 	}
+	p.spec = p.find()
 	return p, nil
 }
+
+// find is the id of the revision that has the pool's template, whatever sources
+// say now. Of one that is not stored yet it is known only where the engine has
+// read the template.
+func (p *past) find() string {
+	if p.stored.Invalid == nil && p.stored.Pool.DeletionTimestamp.IsZero() {
+		return p.explanation.wanted()
+	}
+	t := &p.stored.Pool.Spec.Template
+	content, err := history.ContentOf(t)
+	if err != nil {
+		return ""
+	}
+	r, _, err := new(history.Finder).Find(history.Question{
+		Revisions: p.stored.Revisions, Records: p.records, Content: content, TemplateOnly: true,
+		Live: t.LiveFields, Prefer: p.stored.Pool.Status.TargetRevision,
+	})
+	if err != nil || r == nil {
+		return ""
+	}
+	return history.RevisionID(r)
+}
+
+// wanted is the id of the revision that the template says now; empty if there
+// is none.
+func (p *past) wanted() string { return p.spec }
 
 // named is the pool, for messages.
 func (p *past) named() string { return "pool " + p.stored.Pool.Name }
@@ -70,6 +100,9 @@ func (p *past) resolve(arg string) (*appsv1.ControllerRevision, error) {
 
 // label is what a revision is called: by its number and its id.
 func (p *past) label(id string) string {
+	if id == "" {
+		return "a template of which there is no revision"
+	}
 	if r := p.revision(id); r != nil {
 		return fmt.Sprintf("%d (%s)", r.Revision, id)
 	}

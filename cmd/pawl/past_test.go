@@ -229,6 +229,11 @@ func TestUndo_unknown(t *testing.T) {
 func sourced(t *testing.T) (p *v1alpha1.Pool, objects []client.Object) {
 	t.Helper()
 	p, _ = world(t)
+	p.Spec.Sources = []v1alpha1.Source{
+		{Name: "boot_strap", ConfigMap: &v1alpha1.KeysSource{Name: "bootstrap"}},
+		{Name: "image", Object: &v1alpha1.ObjectSource{APIVersion: "example.org/v1", Kind: "Machine", Name: "golden", FieldPath: "status.image"}},
+		{Name: "tls", Secret: &v1alpha1.KeysSource{Name: "tls"}},
+	}
 	content, err := history.ContentOf(&p.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +299,7 @@ func TestUndo_sources(t *testing.T) {
 	if err := term.client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if got := term.do(t.Context(), "undo", "web"); got != 1 || !strings.HasSuffix(term.err.String(), ", or go on with the template alone: --template-only\n") {
+	if got := term.do(t.Context(), "undo", "web"); got != 1 || !strings.HasSuffix(term.err.String(), ", or go on with the template alone, which makes another revision of it: --template-only\n") {
 		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
 	}
 	if got := term.do(t.Context(), "undo", "web", "--template-only"); got != 0 || !strings.HasPrefix(term.out.String(), "pool web: the template of revision 1 (") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,7 @@ func (p *program) undoCommand() *cobra.Command {
 pool stood. Live fields keep the values that they have now.
 
 What a revision took from sources cannot be put back by a template. Where that differs, nothing is done unless
---template-only is given.`,
+--template-only is given: then the pool rolls to another revision, which is mostly a new one.`,
 		Example: fmt.Sprintf("  %[1]s undo web\n  %[1]s undo web --to 3 --dry-run", p.name),
 		Args:    one("POOL"),
 		RunE:    u.run,
@@ -85,7 +86,7 @@ func (u *undo) run(c *cobra.Command, args []string) error {
 	if err := u.write(c.Context(), k, pool, to); err != nil {
 		return err
 	}
-	return u.tell(pool, to, is)
+	return u.tell(pool, to, is, len(lost) == 0)
 }
 
 // goal is the revision to go back to.
@@ -93,10 +94,12 @@ func (p *past) goal(named string) (*appsv1.ControllerRevision, error) {
 	if named != "" {
 		return p.resolve(named)
 	}
-	if p.current() != p.wanted() {
-		if r := p.revision(p.current()); r != nil {
-			return r, nil
-		}
+	switch r := p.revision(p.current()); {
+	case r != nil && p.current() != p.wanted():
+		return r, nil
+	case r != nil && p.stored.Invalid != nil:
+		return nil, fmt.Errorf("%s: the template is that of the current revision, %s, already, and that is not what is wrong: %w; to go further back, name a revision with --to",
+			p.named(), p.label(p.current()), p.stored.Invalid)
 	}
 	var last *appsv1.ControllerRevision
 	for _, r := range p.stored.Revisions {
@@ -108,7 +111,10 @@ func (p *past) goal(named string) (*appsv1.ControllerRevision, error) {
 			last = r
 		}
 	}
-	if last == nil {
+	switch {
+	case last == nil && p.wanted() == "":
+		return nil, fmt.Errorf("%s: the whole pool has stood on no revision; name one with --to, as `pawl history %s` lists them", p.named(), p.stored.Pool.Name)
+	case last == nil:
 		return nil, fmt.Errorf("%s: the whole pool has stood on no other revision than %s; name one with --to, as `pawl history %s` lists them",
 			p.named(), p.label(p.wanted()), p.stored.Pool.Name)
 	}
@@ -131,24 +137,47 @@ func (p *past) undone(to *appsv1.ControllerRevision) (*difference, error) {
 }
 
 // unrestored says which content of sources a template cannot bring back, and
-// where it is kept. Same: the template is as it was.
+// where that is kept. Same: the template is as it was.
 func (p *past) unrestored(to *appsv1.ControllerRevision, lost []frozen, same bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: nothing was done: sources said something else at revision %s, and a template cannot bring that back:", p.named(), p.label(history.RevisionID(to)))
 	for _, f := range lost {
-		fmt.Fprintf(&b, "\n  %s, which is kept: %s", f.source, f.look)
+		fmt.Fprintf(&b, "\n  %s, %s", f.source, f.look)
 	}
-	b.WriteString("\nput that back where it came from")
+	b.WriteString("\nmake that what it was")
 	if !same {
-		b.WriteString(", or go on with the template alone: --template-only")
+		b.WriteString(", or go on with the template alone, which makes another revision of it: --template-only")
 	}
 	return errors.New(b.String())
 }
 
-// write puts the template of the revision into the pool, unless that has changed
-// since it was read.
+// manyRaces is how often a write may lose to one of the pool's status.
+const manyRaces = 10
+
+// write puts the template of the revision into the pool, unless that was edited
+// since it was read. That its status is written meanwhile is no edit.
 func (u *undo) write(ctx context.Context, k *cluster, p *past, to *appsv1.ControllerRevision) error {
-	patch, err := undoing(p.stored.Pool, to)
+	is := p.stored.Pool
+	for range manyRaces {
+		err := u.patch(ctx, k, is, to)
+		switch {
+		case err == nil:
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("%s: put back the template of revision %s: %w", p.named(), p.label(history.RevisionID(to)), err)
+		}
+		if is, err = k.pool(ctx, is.Name); err != nil {
+			return err
+		}
+		if is.UID != p.stored.Pool.UID || !equality.Semantic.DeepEqual(is.Spec, p.stored.Pool.Spec) {
+			break
+		}
+	}
+	return fmt.Errorf("%s was edited meanwhile, and is left alone; look at it, and ask again", p.named())
+}
+
+func (u *undo) patch(ctx context.Context, k *cluster, p *v1alpha1.Pool, to *appsv1.ControllerRevision) error {
+	patch, err := undoing(p, to)
 	if err != nil {
 		return err
 	}
@@ -156,14 +185,7 @@ func (u *undo) write(ctx context.Context, k *cluster, p *past, to *appsv1.Contro
 	if u.dryRun {
 		options = append(options, client.DryRunAll)
 	}
-	err = k.Patch(ctx, p.stored.Pool.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), options...)
-	switch {
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("%s was edited meanwhile, and is left alone; look at it, and ask again", p.named())
-	case err != nil:
-		return fmt.Errorf("%s: put back the template of revision %s: %w", p.named(), p.label(history.RevisionID(to)), err)
-	}
-	return nil
+	return k.Patch(ctx, p.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), options...)
 }
 
 // operation is one step of a JSON patch (RFC 6902).
@@ -206,20 +228,26 @@ func undoing(p *v1alpha1.Pool, to *appsv1.ControllerRevision) ([]byte, error) {
 	return patch, nil
 }
 
-// tell says what was put back, and what comes of it.
-func (u *undo) tell(p *past, to *appsv1.ControllerRevision, is *difference) error {
-	verb := "is back"
-	if u.dryRun {
-		verb = "would be back (dry run)"
+// tell says what was put back, and what comes of it. Whole: sources say what
+// they said then, so that the revision itself is back.
+func (u *undo) tell(p *past, to *appsv1.ControllerRevision, is *difference, whole bool) error {
+	id := history.RevisionID(to)
+	why := unresolved(p.stored.Pool)
+	_, err := fmt.Fprintf(u.Out, "%s: the template of revision %s %s %s\n", p.named(), p.label(id), u.verb(whole && why == ""), p.label(p.wanted()))
+	switch {
+	case err != nil:
+	case !whole:
+		_, err = fmt.Fprintf(u.Out, "with what sources say now it is another revision than %s, to which the pool rolls anew\n", id)
+	case why != "":
+		_, err = fmt.Fprintf(u.Out, "sources cannot be read now, so that nobody can tell yet whether that is revision %s again: %s\n", id, why)
 	}
-	_, err := fmt.Fprintf(u.Out, "%s: the template of revision %s %s, in place of %s\n", p.named(), p.label(history.RevisionID(to)), verb, p.label(p.wanted()))
 	if err == nil {
 		err = is.tell(u.Out)
 	}
 	if err != nil || u.dryRun {
 		return err
 	}
-	if p.records[history.RevisionID(to)].Halted {
+	if whole && p.records[id].Halted {
 		if _, err := fmt.Fprintf(u.Out, "it has halted before, and stays so until `%s retry %s` grants it another round\n", u.name, p.stored.Pool.Name); err != nil {
 			return err
 		}
@@ -230,4 +258,18 @@ func (u *undo) tell(p *past, to *appsv1.ControllerRevision, is *difference) erro
 	}
 	_, err = fmt.Fprintln(u.Out, next)
 	return err
+}
+
+// verb is what the template does to the one that was there. Whole: its revision
+// is back with it.
+func (u *undo) verb(whole bool) string {
+	switch {
+	case whole && u.dryRun:
+		return "would be back (dry run), in place of"
+	case whole:
+		return "is back, in place of"
+	case u.dryRun:
+		return "would take the place (dry run) of"
+	}
+	return "takes the place of"
 }
