@@ -105,11 +105,11 @@ func (v *preview) run(c *cobra.Command, args []string) error {
 
 // foretell asks the engine about the pool as it would be.
 func (v *preview) foretell(ctx context.Context, k *cluster, pr *proposal) (*foretold, error) {
-	t := &foretold{Pool: pr.pool.Name, Namespace: k.namespace, Exists: pr.live != nil, Notes: pr.notes}
 	s, err := k.would(ctx, pr)
 	if err != nil {
 		return nil, err
 	}
+	t := &foretold{Pool: pr.pool.Name, Namespace: k.namespace, Exists: pr.live != nil, Notes: pr.notes}
 	now := v.now()
 	snap, err := s.Snapshot(now)
 	if err != nil {
@@ -163,8 +163,20 @@ func (c *cluster) would(ctx context.Context, pr *proposal) (*history.Stored, err
 	if pr.live == nil || !reflect.DeepEqual(pr.live.Spec, pr.pool.Spec) {
 		s.Invalid = render.Check(&pr.pool.Spec)
 	}
-	if pr.live != nil && !reflect.DeepEqual(pr.live.Spec.Sources, pr.pool.Spec.Sources) {
+	if pr.live == nil {
+		return s, nil
+	}
+	others := !reflect.DeepEqual(pr.live.Spec.Sources, pr.pool.Spec.Sources)
+	if others {
 		s.Target = newRevision // what they say is not known here
+	}
+	others = others || !reflect.DeepEqual(pr.live.Spec.ServiceAccountName, pr.pool.Spec.ServiceAccountName)
+	switch why := unresolved(pr.live); {
+	case why == "" || s.Invalid != nil:
+	case others:
+		pr.note("taken for granted, since sources would be read in another way: that they can be. As it is, they cannot: " + why)
+	default:
+		s.Invalid = errors.New(why)
 	}
 	return s, nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -299,6 +300,13 @@ var forbidden = apierrors.NewForbidden(schema.GroupResource{Group: "pawl.dev", R
 // refuse has the server take no patch.
 func refuse(term *terminal, err error) {
 	term.client = interceptor.NewClient(term.client, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
+				review.Status.Allowed = !errors.Is(err, forbidden)
+				return nil
+			}
+			return err
+		},
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return err
 		},
