@@ -110,6 +110,23 @@ func podEnd(objects []*unstructured.Unstructured) ended {
 	return result
 }
 
+// hasEnded tells whether an object of the parts has ended and does not come back.
+// A Pod that has succeeded has, unless that is what the template waits for.
+func (k *Kind) hasEnded(ctx context.Context, template *v1alpha1.Template, p parts, o *unstructured.Unstructured) bool {
+	alone := []*unstructured.Unstructured{o}
+	end := podEnd(alone)
+	switch {
+	case end.failed || jobEnd(alone) != "":
+		return true
+	case end.message == "" || len(template.Ready) > 0 && len(p.missing()) > 0:
+		return false
+	case len(template.Ready) == 0:
+		return true
+	}
+	ready, _, err := k.isReady(ctx, template, p.objects)
+	return err == nil && !ready
+}
+
 // describeEnd says how a Pod ended, as ": …": by its own reason, or by that of
 // the first container that did not exit with 0.
 func describeEnd(pod *unstructured.Unstructured) string {

@@ -221,7 +221,9 @@ func TestKind_Update_Foreign(t *testing.T) {
 	if err := w.resource("configmaps", w.namespace).Delete(w.ctx, "web-0-config", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.kind.Update(w.ctx, slot, w.template(configMap))
-	w.wantError("what terminates is waited for", err, nil, "is still terminating, held by example.com/wait")
+	o, err := w.kind.Update(w.ctx, slot, w.template(configMap))
+	if err != nil || o.State != body.Booting || o.Incarnation == slot.Incarnation || !strings.Contains(o.Message, "is still terminating, held by example.com/wait") {
+		t.Errorf("what terminates is waited for: %+v, %v", o, err)
+	}
 	w.patch("configmaps", "web-0-config", `{"metadata": {"finalizers": null}}`)
 }
