@@ -6,16 +6,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 )
 
+// liveRetry bounds the time until live fields that could not be applied are
+// tried again.
+const liveRetry = time.Minute
+
 // applyLive brings the pool's live fields to the body that is there, whatever
-// the slot's phase. That it fails keeps the slot from nothing.
+// the slot's phase. That it fails is said, and tried again, and keeps the slot
+// from nothing.
 func (s *step) applyLive(ctx context.Context) {
 	l, ok := s.kind.(body.Liver)
 	if !ok || len(s.build.template.LiveFields) == 0 || !s.takesLive() {
@@ -27,6 +34,9 @@ func (s *step) applyLive(ctx context.Context) {
 	}
 	if err := l.ApplyLive(ctx, s.slot(), s.build.template); err != nil {
 		s.stuck = fmt.Errorf("apply live fields: %w", err)
+		after := s.r.live.failed(key)
+		s.retry = s.now.Add(after)
+		ctrl.LoggerFrom(ctx).Info("a body does not take the live fields", "error", s.discreetly(s.stuck).Error(), "retry", after)
 		return
 	}
 	s.r.live.set(key, is)
@@ -60,6 +70,21 @@ func (s *step) liveState() string {
 type lives struct {
 	mu      sync.Mutex
 	applied map[types.NamespacedName]string
+	// failures are how many times in a row it failed.
+	failures map[types.NamespacedName]int
+}
+
+// failed notes a failure, and says how long to wait: a second, twice that each
+// time, and liveRetry at most.
+func (l *lives) failed(member types.NamespacedName) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failures == nil {
+		l.failures = map[types.NamespacedName]int{}
+	}
+	n := l.failures[member]
+	l.failures[member] = min(n+1, 16)
+	return min(time.Second<<n, liveRetry)
 }
 
 func (l *lives) is(member types.NamespacedName, state string) bool {
@@ -75,10 +100,12 @@ func (l *lives) set(member types.NamespacedName, state string) {
 		l.applied = map[types.NamespacedName]string{}
 	}
 	l.applied[member] = state
+	delete(l.failures, member)
 }
 
 func (l *lives) forget(member types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.applied, member)
+	delete(l.failures, member)
 }

@@ -38,8 +38,10 @@ type step struct {
 	of      int64
 	seen    body.Observation
 	drained bool
-	// stuck is why the body does not have the live fields of now.
+	// stuck is why the body does not have the live fields of now, and retry when
+	// that is tried again.
 	stuck error
+	retry time.Time
 	// speaks is when a change of the message alone is written.
 	speaks time.Time
 	// secrets are all values that were handed out.
@@ -61,7 +63,7 @@ func (s *step) run(ctx context.Context) (time.Time, error) {
 	wake, err := s.steps(ctx)
 	switch {
 	case err == nil:
-		return wake, s.stuck // which is said with all else, and kept nothing
+		return wake, nil
 	case apierrors.IsConflict(err) || ctx.Err() != nil:
 		return wake, err
 	}
@@ -96,7 +98,7 @@ func (s *step) steps(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		wake = earliest(t.Wake, s.recheck(), s.speaks, s.holdEnds())
+		wake = earliest(t.Wake, s.recheck(), s.speaks, s.holdEnds(), s.retry)
 		if !again {
 			return wake, nil
 		}

@@ -351,7 +351,7 @@ func TestReconciler_live(t *testing.T) {
 	b.all.Message = "I serve"
 	for range 3 {
 		m, err := b.once()
-		if want := "apply live fields: no such luck; I serve"; err == nil || m.Status.Message != want || b.stands(m) != "Claimed #1 one uid" {
+		if want := "apply live fields: no such luck; I serve"; err != nil || m.Status.Message != want || b.stands(m) != "Claimed #1 one uid" {
 			t.Errorf("%s: %q, %v; want %q", b.stands(m), m.Status.Message, err, want)
 		}
 	}
