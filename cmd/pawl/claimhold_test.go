@@ -106,24 +106,24 @@ func TestClaim_renewing(t *testing.T) {
 				start := time.Now()
 				var beats []time.Duration
 				term.client = interceptor.NewClient(term.client, interceptor.Funcs{
-					Get: func(ctx context.Context, real client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					Get: func(ctx context.Context, server client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 						at := time.Since(start)
 						if tt.reads != nil && tt.reads(at) != nil {
 							return tt.reads(at)
 						}
-						err := real.Get(ctx, key, o, options...)
+						err := server.Get(ctx, key, o, options...)
 						if p, ok := o.(*v1alpha1.Pool); ok && tt.asks(at) > 0 {
 							p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: tt.asks(at)}}
 						}
 						return err
 					},
-					Patch: func(ctx context.Context, real client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+					Patch: func(ctx context.Context, server client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 						at := time.Since(start)
 						if tt.writes != nil && tt.writes(at) != nil {
 							return tt.writes(at)
 						}
 						beats = append(beats, at)
-						return real.Patch(ctx, o, patch, options...)
+						return server.Patch(ctx, o, patch, options...)
 					},
 				})
 				complaints := 0
