@@ -17,13 +17,21 @@ const (
 //     off the target;
 //   - the current revision, while the target is halted or has a failure that
 //     has not recovered, except for the one slot on probation;
-//   - none, if what is to be born cannot be built.
+//   - none, if what is to be born cannot be built, or if the slot is above the
+//     ceiling, and stays only because somebody holds it.
 func (q *pass) birth(m *Member) Revision {
 	r := q.choose(m)
-	if r.Missing {
+	if r.Missing || m.Held && q.above() {
 		return ""
 	}
 	return r.ID
+}
+
+// starve notes that a slot waits for a revision that cannot be built.
+func (q *pass) starve(m *Member) {
+	if r := q.choose(m); r.Missing {
+		q.unbuildable = r.ID
+	}
 }
 
 func (q *pass) choose(m *Member) *Record {

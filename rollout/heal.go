@@ -48,7 +48,7 @@ func (q *pass) healFailed(i int) {
 	rev := q.birth(m)
 	switch {
 	case rev == "":
-		q.unbuildable = q.choose(m).ID
+		q.starve(m)
 		return
 	case rev == m.Runs && !q.backoff(m):
 		return

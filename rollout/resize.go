@@ -76,7 +76,7 @@ func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
 	rev := q.birth(&m)
 	if rev == "" {
-		q.unbuildable = q.choose(&m).ID
+		q.starve(&m)
 	}
 	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
 		return false

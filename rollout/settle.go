@@ -59,7 +59,7 @@ func (q *pass) grant() {
 		case m.unborn():
 			rev := q.birth(m)
 			if rev == "" {
-				q.unbuildable = q.choose(m).ID
+				q.starve(m)
 			}
 			if rev != m.Wants {
 				q.give(i, rev)

@@ -141,6 +141,14 @@ func TestNew_sizing(t *testing.T) {
 			s:      pool(3, current, warm(1), policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true }), member(0, claimed), member(1, claimed)),
 			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
 		},
+		"held above the ceiling": {
+			reason: "it stays, and gets no other body",
+			s: pool(1, current, policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 0, true }), member(0, func(m *Member) {
+				m.Held, m.Phase = true, Terminating
+				m.Disruption = Disruption{Cause: BodyFailed, Incarnation: 1, Since: epoch}
+			})),
+			want: []string{"Grant 0  (NotBuildable)"},
+		},
 		"surge above the ceiling": {
 			reason: "surge slots are under it too",
 			s:      pool(3, policy(func(p *Policy) { p.Desired, p.MaxSurge, p.MaxMembers, p.HasCeiling = 2, 1, 2, true })),
