@@ -11,8 +11,9 @@ DIR ?= .pawl
 FUZZTIME ?= 30
 SEEDS ?= 20
 SCENARIOS ?= scenarios
-# How many worlds `make worlds` draws.
+# How many worlds `make worlds` draws, and from which seed on.
 WORLDS ?= 100000
+SEED ?= 1
 
 kubernetes := $(subst ., ,$(KUBERNETES))
 kubeflags := \
@@ -116,10 +117,8 @@ performance: pawld ## measure what the design promises, into docs/performance.md
 	@PAWLD=$(CURDIR)/bin/pawld tools/performance.sh
 
 .PHONY: worlds
-worlds: ## draw WORLDS random worlds, and check every promise in each
-	@mkdir -p bin; start=$$(date +%s); \
-	go test ./simulate -run '^TestRandomWorlds$$' -worlds $(WORLDS) -timeout 30m -v >bin/worlds.txt 2>&1 || { grep -v 'rapid. draw' bin/worlds.txt; exit 1; }; \
-	echo "worlds: $$(sed -n 's/^.*random_test.go:[0-9]*: \([0-9]* random worlds\)/\1/p' bin/worlds.txt), in $$(($$(date +%s) - start)) s"
+worlds: ## draw WORLDS random worlds from SEED on, and check every promise in each
+	@tools/worlds.sh $(WORLDS) $(SEED)
 
 .PHONY: scenarios-live
 scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers
