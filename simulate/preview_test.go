@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/pawl-dev/pawl/rollout"
@@ -216,5 +217,133 @@ func BenchmarkPreview_whole(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// What is told of pools that are told by hand.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
+	seconds := func(n int) *Time { at := Time(time.Duration(n) * time.Second); return &at }
+	with := func(i int, change func(*rollout.Member)) func(*Outlook) {
+		return func(o *Outlook) { change(&o.Snapshot.Members[i]) }
+	}
+	pending := func(m *rollout.Member) {
+		m.Phase, m.Body, m.NoRoom, m.Wants, m.Runs, m.ServedSince = rollout.Pending, false, true, "B", "", time.Time{}
+		m.Attempts, m.NextAttempt = 1, noon.Add(15*time.Second)
+	}
+	claimed := func(m *rollout.Member) { m.Phase, m.Claimed = rollout.InClaim, true }
+	going := func(m *rollout.Member) {
+		m.Phase = rollout.Terminating
+		m.Disruption = rollout.Disruption{Cause: rollout.ScaleDown, Remove: true, Incarnation: 1, Since: noon}
+	}
+	onB := func(m *rollout.Member) { m.Wants, m.Runs = "B", "B" }
+	for name, tt := range map[string]struct {
+		reason  string
+		members int
+		policy  rollout.Policy
+		change  []func(*Outlook)
+		want    Forecast // but for what is not of interest
+	}{
+		"no room": {
+			"a surge body that finds no room keeps the rollout until a person makes some", 3,
+			rollout.Policy{Desired: 2, MaxSurge: 1}, []func(*Outlook){with(2, pending)},
+			Forecast{SurgePeak: 1, Stays: []Stay{{Index: 0, Reason: rollout.NoSurgeCapacity, Needs: NeedsRoom}, {Index: 1, Reason: rollout.NoSurgeCapacity, Needs: NeedsRoom}}},
+		},
+		"room in a while": {
+			"what goes makes room, and what waits for it tries again when its time has come", 4,
+			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, onB), with(2, pending), with(3, going)},
+			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 2, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
+		},
+		"a claim ends after it stands": {
+			"the pool stands on the target after a minute, and what is born later is on it in spite of the partition", 3,
+			rollout.Policy{Desired: 3, MaxUnavailable: 1, Partition: 1},
+			[]func(*Outlook){with(0, onB), with(1, onB), with(2, onB), with(2, claimed), func(o *Outlook) { o.ClaimEnds[2] = minutes(2) }},
+			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 2, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}},
+		},
+		"a claim ends, and its body stays": {
+			"a body that is used again takes its turn", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 1},
+			[]func(*Outlook){with(0, onB), with(1, claimed), func(o *Outlook) { o.Reuse, o.ClaimEnds[1] = true, minutes(2) }},
+			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 1, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}},
+		},
+		"claims wait": {
+			"they get the first members that come, which stay as they are then", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 1},
+			[]func(*Outlook){func(o *Outlook) { o.Snapshot.Waiting = 1 }},
+			Forecast{
+				Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, Done: seconds(40)}},
+				Stays: []Stay{{Index: 1, Reason: rollout.Claimed, Needs: NeedsHolder}},
+			},
+		},
+		"held for a while": {
+			"it goes when its hold ends", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 2},
+			[]func(*Outlook){with(1, func(m *rollout.Member) { m.Held = true }), func(o *Outlook) { o.HoldEnds[1] = minutes(3) }},
+			Forecast{Finishes: true, Births: 2, Deletes: 2, Moves: []Move{
+				{Index: 0, Deed: Replaced, Done: seconds(40)}, {Index: 1, Deed: Replaced, At: *seconds(180), Done: seconds(220)},
+			}},
+		},
+		"in place": {
+			"no body is made or told to go", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 1, InPlace: true}, nil,
+			Forecast{Finishes: true, Updates: 2, Moves: []Move{
+				{Index: 0, Deed: UpdatedInPlace, Done: seconds(30)}, {Index: 1, Deed: UpdatedInPlace, At: *seconds(30), Done: seconds(60)},
+			}},
+		},
+		"surge": {
+			"the last one is removed rather than replaced", 1,
+			rollout.Policy{Desired: 1, MaxSurge: 1}, nil,
+			Forecast{Finishes: true, Births: 1, Deletes: 1, SurgePeak: 1, Moves: []Move{
+				{Index: 1, Deed: Made, Done: seconds(30), Surge: true}, {Index: 0, Deed: Removed, At: *seconds(30), Done: seconds(40)},
+			}},
+		},
+		"rolled back": {
+			"the third failure takes the target back, and what failed is healed on the current revision", 3,
+			rollout.Policy{Desired: 3, MaxUnavailable: 1, Rollback: true, FailureLimit: 1},
+			[]func(*Outlook){with(0, onB), with(0, func(m *rollout.Member) { m.Phase, m.FailedEarly, m.Gone = rollout.Failed, true, true })},
+			Forecast{Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, Done: seconds(40)}}},
+		},
+		"no way": {
+			"both fields are named", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 1, HasFloor: true, MinAvailable: 2}, nil,
+			Forecast{Collide: []string{"spec.update.minAvailable", "spec.update.maxSurge"}, Stays: []Stay{
+				{Index: 0, Reason: rollout.FloorUnreachable, Needs: NeedsPerson}, {Index: 1, Reason: rollout.FloorUnreachable, Needs: NeedsPerson},
+			}},
+		},
+		"in the night": {
+			"it waits for the window", 1,
+			rollout.Policy{Desired: 1, MaxUnavailable: 1},
+			[]func(*Outlook){func(o *Outlook) {
+				o.Window = func(at time.Time) (bool, time.Time) { return !at.Before(minutes(600)), minutes(600) }
+			}},
+			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, At: *seconds(36000), Done: seconds(36040)}}},
+		},
+		"never open": {
+			"a window that never opens needs a person", 1,
+			rollout.Policy{Desired: 1, MaxUnavailable: 1},
+			[]func(*Outlook){func(o *Outlook) { o.Window = func(time.Time) (bool, time.Time) { return false, time.Time{} } }},
+			Forecast{Stays: []Stay{{Index: 0, Reason: rollout.OutsideWindow, Needs: NeedsPerson}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := crowd(tt.members, func(*rollout.Policy) {})
+			o.HoldEnds, o.ClaimEnds = map[int]time.Time{}, map[int]time.Time{}
+			tt.policy.MaxInFlight, tt.policy.ProgressDeadline = 2, time.Hour
+			tt.policy.FailureLimit = max(tt.policy.FailureLimit, 1)
+			o.Snapshot.Policy = tt.policy
+			for _, change := range tt.change {
+				change(o)
+			}
+			got := *Preview(o)
+			ignored := cmpopts.IgnoreFields(Forecast{}, "Reason", "Next", "Took", "Free", "InService", "Before", "After")
+			rest := cmp.Options{
+				ignored, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Move{}, "From", "To", "Why"), cmpopts.IgnoreFields(Stay{}, "Text", "Revision"),
+			}
+			if diff := cmp.Diff(tt.want, got, rest); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ const fewest = 4
 // decide plans; nil if the whole pool has to be asked.
 func (n *near) decide(f *forecaster) *rollout.Plan {
 	s := &f.snap
-	if n.off || s.Waiting > 0 || s.Deleting || troubled(&s.Target) || troubled(&s.Current) || n.mayStand(s) {
+	if n.off || s.Deleting || troubled(&s.Target) || troubled(&s.Current) || n.mayStand(s) {
 		return nil
 	}
 	for {
@@ -175,41 +175,14 @@ func (n *near) change(f *forecaster, u *unit, m rollout.Member) {
 	n.place(f, u)
 }
 
-// place puts the unit where it belongs. One that has become a candidate is
-// listed if it comes before one that is.
+// place puts the unit where it belongs.
 func (n *near) place(f *forecaster, u *unit) {
 	u.candidate = u.Candidate(f.snap.Target.ID)
-	if !u.Simple() {
-		n.enter(u)
-		return
-	}
-	last := n.last(f, u)
-	if last == nil {
+	if u.Simple() {
 		n.enterRest(f, u)
 		return
 	}
 	n.enter(u)
-	n.leave(last)
-	n.enterRest(f, last)
-}
-
-// last is the listed candidate that is taken last, if the unit is one that comes
-// before it.
-func (n *near) last(f *forecaster, u *unit) *unit {
-	if !u.candidate {
-		return nil
-	}
-	var last *unit
-	n.tidy()
-	for _, l := range n.list {
-		if l.candidate && (last == nil || f.snap.Policy.Before(&last.Member, &l.Member)) {
-			last = l
-		}
-	}
-	if last != nil && f.snap.Policy.Before(&u.Member, &last.Member) {
-		return last
-	}
-	return nil
 }
 
 // sort places every unit anew, after the target has changed.

@@ -209,8 +209,6 @@ func (f *forecaster) finish(u *unit) {
 
 // drop removes the unit with its slot.
 func (f *forecaster) drop(u *unit) {
-	f.count(&u.Member, -1)
-	f.lows()
 	f.near.remove(f, u)
 	f.finish(u)
 	u.gone, f.dropped = true, true
@@ -388,7 +386,7 @@ func (f *forecaster) make(a *rollout.Action) {
 // give gives free members to the claims that wait, and tells whether it did.
 func (f *forecaster) give() bool {
 	given := false
-	for f.snap.Waiting > 0 {
+	for f.snap.Waiting > 0 && f.free > 0 {
 		f.listAll()
 		i := rollout.Pick(f.snap.Members, f.snap.Target.ID)
 		if i < 0 {

@@ -71,7 +71,7 @@ func (f *forecaster) ends(m *rollout.Member) time.Time {
 func (f *forecaster) become(u *unit, s rollout.BodyState, until time.Time) {
 	wait := max(0, until.Sub(f.now))
 	if f.grain > 0 {
-		wait = (wait + f.grain - 1) / f.grain * f.grain
+		wait += (f.grain - wait%f.grain) % f.grain
 	}
 	until = f.now.Add(wait)
 	u.state, u.at = s, until
@@ -116,7 +116,7 @@ func (f *forecaster) step(u *unit) {
 			changed = f.create(u)
 		case rollout.UpdateBody:
 			f.out.Updates++
-			f.set(u, u.Member.Updated(f.now))
+			f.set(u, u.Updated(f.now))
 			f.become(u, rollout.Booting, f.now.Add(f.o.Boot))
 			changed = true
 		case rollout.DrainBody:
@@ -140,7 +140,7 @@ const whyOwed rollout.Why = "Owed"
 // create makes the next body, if there is room.
 func (f *forecaster) create(u *unit) bool {
 	if f.capacity >= 0 && f.bodies >= f.capacity {
-		f.set(u, u.Member.WithoutRoom(f.now))
+		f.set(u, u.WithoutRoom(f.now))
 		f.roomless = append(f.roomless, u)
 		return false
 	}
@@ -149,7 +149,7 @@ func (f *forecaster) create(u *unit) bool {
 	if u.move == 0 {
 		f.begin(u, Move{Deed: Born, To: u.Wants, Why: whyOwed})
 	}
-	f.set(u, u.Member.Born(f.now))
+	f.set(u, u.Born(f.now))
 	f.become(u, rollout.Booting, f.now.Add(f.o.Boot))
 	return true
 }

@@ -90,7 +90,7 @@ func (v *preview) run(c *cobra.Command, args []string) error {
 		k.namespace = edit.namespace
 	}
 	pr, err := k.propose(c.Context(), edit)
-	if bad := new(badEdit); errors.As(err, &bad) {
+	if bad := new(editError); errors.As(err, &bad) {
 		return &usageError{c, err}
 	}
 	if err != nil {
@@ -171,12 +171,12 @@ func (c *cluster) would(ctx context.Context, pr *proposal) (*history.Stored, err
 		s.Target = newRevision // what they say is not known here
 	}
 	others = others || !reflect.DeepEqual(pr.live.Spec.ServiceAccountName, pr.pool.Spec.ServiceAccountName)
-	switch why := unresolved(pr.live); {
-	case why == "" || s.Invalid != nil:
-	case others:
-		pr.note("taken for granted, since sources would be read in another way: that they can be. As it is, they cannot: " + why)
-	default:
-		s.Invalid = errors.New(why)
+	if why := unresolved(pr.live); why != "" && s.Invalid == nil {
+		if others {
+			pr.note("taken for granted, since sources would be read in another way: that they can be. As it is, they cannot: " + why)
+		} else {
+			s.Invalid = errors.New(why)
+		}
 	}
 	return s, nil
 }

@@ -92,25 +92,25 @@ func dryRuns(t *testing.T, term *terminal) *int {
 	t.Helper()
 	tries := 0
 	term.client = interceptor.NewClient(term.client, interceptor.Funcs{
-		Patch: func(ctx context.Context, real client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, server client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 			dry := client.PatchOptions{}
 			dry.ApplyOptions(options)
 			if len(dry.DryRun) == 0 {
-				return real.Patch(ctx, o, patch, options...)
+				return server.Patch(ctx, o, patch, options...)
 			}
 			tries++
 			copied, _ := o.DeepCopyObject().(client.Object)
-			if err := real.Get(ctx, client.ObjectKeyFromObject(o), copied); err != nil {
+			if err := server.Get(ctx, client.ObjectKeyFromObject(o), copied); err != nil {
 				return err
 			}
 			copied.SetResourceVersion("")
-			sandbox := fake.NewClientBuilder().WithScheme(real.Scheme()).WithObjects(copied).WithReturnManagedFields().Build()
+			sandbox := fake.NewClientBuilder().WithScheme(server.Scheme()).WithObjects(copied).WithReturnManagedFields().Build()
 			dry.DryRun = nil
 			return sandbox.Patch(ctx, o, patch, &dry)
 		},
-		Create: func(ctx context.Context, real client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, server client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			tries++
-			return real.Create(ctx, o, options...)
+			return server.Create(ctx, o, options...)
 		},
 	})
 	return &tries

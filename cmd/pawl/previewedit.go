@@ -44,10 +44,10 @@ type setting struct {
 	value     any
 }
 
-// badEdit is an edit that cannot be meant.
-type badEdit struct{ error }
+// editError is an edit that cannot be meant.
+type editError struct{ error }
 
-func (e *badEdit) Unwrap() error { return e.error }
+func (e *editError) Unwrap() error { return e.error }
 
 // edit reads the command line.
 func (v *preview) edit(args []string) (*edit, error) {
@@ -175,13 +175,13 @@ func decodePool(raw []byte) (*v1alpha1.Pool, error) {
 	return p, nil
 }
 
-// badType is a value that a field does not take.
-type badType struct{ error }
+// typeError is a value that a field does not take.
+type typeError struct{ error }
 
 // mismatch says in a person's words what a field does not take.
 func mismatch(err error) error {
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return &badType{fmt.Errorf("%s takes %s, not a %s", wrong.Field, kindOf(wrong.Type), wrong.Value)}
+		return &typeError{fmt.Errorf("%s takes %s, not a %s", wrong.Field, kindOf(wrong.Type), wrong.Value)}
 	}
 	if _, rest, ok := strings.Cut(err.Error(), "strict decoding error: "); ok {
 		return errors.New(strings.ReplaceAll(rest, "unknown field ", "there is no field "))
@@ -346,7 +346,7 @@ func patchFor(live *v1alpha1.Pool, manifest []byte) (client.Patch, []client.Patc
 func applier(p *v1alpha1.Pool) string {
 	owner := ""
 	for _, m := range p.ManagedFields {
-		if m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.Raw, []byte(`"f:spec"`)) {
+		if m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			continue
 		}
 		if owner != "" {
@@ -362,7 +362,7 @@ func (e *edit) settle(p *v1alpha1.Pool) (*v1alpha1.Pool, error) {
 	for i := range e.set {
 		next, err := e.set[i].into(p)
 		if err != nil {
-			return nil, &badEdit{fmt.Errorf("--set %s: %w", e.set[i].arg, err)}
+			return nil, &editError{fmt.Errorf("--set %s: %w", e.set[i].arg, err)}
 		}
 		p = next
 	}
@@ -373,7 +373,7 @@ func (e *edit) settle(p *v1alpha1.Pool) (*v1alpha1.Pool, error) {
 // that it was written as, since a version may look like a number.
 func (s *setting) into(p *v1alpha1.Pool) (*v1alpha1.Pool, error) {
 	next, err := s.with(p, s.value)
-	if wrong := new(badType); errors.As(err, &wrong) {
+	if wrong := new(typeError); errors.As(err, &wrong) {
 		if again, other := s.with(p, s.text); other == nil {
 			return again, nil
 		}
