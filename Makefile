@@ -122,7 +122,7 @@ worlds: ## draw WORLDS random worlds from SEED on, and check every promise in ea
 
 .PHONY: scenarios-live
 scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers
-	@bin/pawl simulate --live --pawld bin/pawld $(SCENARIOS)
+	@bin/pawl simulate --live --parallel 4 --pawld bin/pawld $(SCENARIOS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all
