@@ -271,7 +271,7 @@ type dryRun struct {
 func (c *cluster) checked(ctx context.Context, pr *proposal, p *v1alpha1.Pool, d dryRun) error {
 	err := d.err
 	switch {
-	case apierrors.IsForbidden(err) && !c.may(ctx, d.verb, pr.pool.Name):
+	case apierrors.IsForbidden(err) && !c.may(ctx, d, pr.pool.Name):
 		pr.note("the server has not checked this: you may not ask it for a dry run")
 		return nil
 	case err != nil:
@@ -281,15 +281,18 @@ func (c *cluster) checked(ctx context.Context, pr *proposal, p *v1alpha1.Pool, d
 	return nil
 }
 
-// may tells whether one may do that to the pool: then it is admission that
-// forbids what is forbidden. Where that cannot be asked, one may.
-func (c *cluster) may(ctx context.Context, verb, pool string) bool {
+// may tells whether one may do to the pool what was refused: then it is admission
+// that forbids it. Where that cannot be asked, the words of the refusal tell.
+func (c *cluster) may(ctx context.Context, d dryRun, pool string) bool {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Namespace: c.namespace, Name: pool, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "pools",
+			Verb: d.verb, Namespace: c.namespace, Name: pool, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "pools",
 		},
 	}}
-	return c.Create(ctx, review) != nil || review.Status.Allowed
+	if c.Create(ctx, review) != nil {
+		return !strings.Contains(d.err.Error(), "cannot "+d.verb+" resource")
+	}
+	return review.Status.Allowed
 }
 
 func (pr *proposal) note(text string) {
