@@ -45,7 +45,7 @@ func TestPool_Spec(t *testing.T) {
 
 		"unknown field":       {"a field that is not there is not ignored", `{template: {sim: {}}, replica: 3}`, `unknown field "spec.replica"`},
 		"unknown in template": {"nor deep down", `{template: {process: {command: a, comand: b}}}`, `unknown field "spec.template.process.comand"`},
-		"of a later version":  {"nor one of the design that does not work yet", `{template: {sim: {}}, update: {windows: []}}`, `unknown field "spec.update.windows"`},
+		"of a later version":  {"nor one of the design that does not work yet", `{template: {sim: {}}, update: {roles: {}}}`, `unknown field "spec.update.roles"`},
 		"no template":         {"a pool is made from something", `{replicas: 1}`, "spec.template: Required value"},
 		"empty template":      {"and not from nothing", `{template: {}}`, "exactly one of objects, process and sim must be set"},
 		"two kinds":           {"nor from two things", `{template: {sim: {}, process: {command: a}}}`, "exactly one of objects, process and sim must be set"},
@@ -87,7 +87,7 @@ func TestPool_Spec(t *testing.T) {
 
 		"negative size":        {"no fewer than none", `{replicas: -1, template: {sim: {}}}`, "spec.replicas"},
 		"huge size":            {"nor more than it is built for", `{replicas: 100001, template: {sim: {}}}`, "spec.replicas"},
-		"unknown sizing":       {"sizings that work", `{sizing: Warm, template: {sim: {}}}`, `spec.sizing: Unsupported value: "Warm"`},
+		"unknown sizing":       {"sizings that work", `{sizing: Cold, template: {sim: {}}}`, `spec.sizing: Unsupported value: "Cold"`},
 		"history":              {"no negative history", `{revisionHistoryLimit: -1, template: {sim: {}}}`, "spec.revisionHistoryLimit"},
 		"unavailable 150%":     {"not more than all", `{template: {sim: {}}, update: {maxUnavailable: 150%}}`, number},
 		"unavailable -1":       {"not fewer than none", `{template: {sim: {}}, update: {maxUnavailable: -1}}`, number},
@@ -104,7 +104,7 @@ func TestPool_Spec(t *testing.T) {
 		"min ready 1000 years": {"nor one without an end", `{template: {sim: {}}, update: {minReadySeconds: 3000000000}}`, "spec.update.minReadySeconds"},
 		"deadline 0":           {"progress takes time", `{template: {sim: {}}, update: {progressDeadline: 0s}}`, "progressDeadline must be a duration of more than 0s"},
 		"type":                 {"types that work", `{template: {sim: {}}, update: {type: OnDelete}}`, `spec.update.type: Unsupported value`},
-		"method":               {"methods that work", `{template: {sim: {}}, update: {method: InPlace}}`, `spec.update.method: Unsupported value`},
+		"method":               {"methods that work", `{template: {sim: {}}, update: {method: Recreate}}`, `spec.update.method: Unsupported value`},
 		"order":                {"orders that work", `{template: {sim: {}}, update: {order: Random}}`, `spec.update.order: Unsupported value`},
 		"unknown":              {"policies that work", `{template: {sim: {}}, update: {unknown: Guess}}`, `spec.update.unknown: Unsupported value`},
 		"default ttl":          {"a claim lasts", `{template: {sim: {}}, claims: {defaultTTL: 0s}}`, "defaultTTL must be a duration of more than 0s"},
