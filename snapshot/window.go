@@ -120,6 +120,11 @@ func (w *window) next(at time.Time) time.Time {
 	for !shows.IsZero() {
 		opens := shows.Add(-seconds(offset)).UTC()
 		_, change := at.ZoneBounds()
+		if !change.IsZero() && !change.After(at) {
+			// Of the last day of a leap year that its table does not cover, Go says
+			// that it ended with the day before: nothing changes on it.
+			change = at.Add(24 * time.Hour)
+		}
 		if change.IsZero() || opens.Before(change) {
 			return opens
 		}

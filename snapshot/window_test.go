@@ -43,6 +43,7 @@ func TestWindows_At(t *testing.T) {
 		"another zone's time": {"an instant is one wherever", []v1alpha1.Window{weekend}, "2026-06-06T04:30:00+02:00", true, "2026-06-06T04:00:00Z"},
 		"summer":              {"02:30 there", []v1alpha1.Window{night}, "2026-07-01T00:29:00Z", false, "2026-07-01T00:30:00Z"},
 		"winter":              {"02:30 there", []v1alpha1.Window{night}, "2026-01-01T01:29:00Z", false, "2026-01-01T01:30:00Z"},
+		"far ahead":           {"31 December 2040 comes and goes", []v1alpha1.Window{win("0 3 1 1 *", berlin, time.Hour)}, "2040-12-31T12:00:00Z", false, "2041-01-01T02:00:00Z"},
 		"skipped":             {"the clocks go from 2 to 3, and the night's window opens then", []v1alpha1.Window{night}, "2026-03-29T00:59:59Z", false, "2026-03-29T01:00:00Z"},
 		"skipped, open":       {"for its whole duration", []v1alpha1.Window{night}, "2026-03-29T01:00:00Z", true, "2026-03-29T02:00:00Z"},
 		"skipped, every hour": {"the next hour's comes anyway", []v1alpha1.Window{win("30 * * * *", berlin, time.Minute)}, "2026-03-29T00:45:00Z", false, "2026-03-29T01:30:00Z"},
@@ -206,6 +207,7 @@ func shows(w *window, at time.Time) bool {
 func FuzzWindow(f *testing.F) {
 	for _, text := range []string{"0 2 * * 6", "@daily", "@every 1s", "TZ=UTC", "*/5 0-4,6 ? jan-mar/2 sun", "0 0 29 2 *", "0 0 31 2 *", ", , , , ,", "59/99999999999 * * * *"} {
 		f.Add(text, "Europe/Berlin", int64(time.Hour), int64(1_780_000_000))
+		f.Add(text, "America/New_York", int64(40_000*time.Hour), int64(2_240_000_000))
 	}
 	f.Fuzz(func(t *testing.T, text, zone string, duration, unix int64) {
 		at := time.Unix(unix%(1<<33), 0) // 1697 to 2242
