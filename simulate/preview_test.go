@@ -255,6 +255,11 @@ func TestPreview(t *testing.T) {
 			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, onB), with(2, pending), with(3, going)},
 			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 2, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
 		},
+		"room for one": {
+			"what finds no room when its time has come waits for the next one that goes", 4,
+			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, pending), with(2, pending), with(3, going)},
+			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 1, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
+		},
 		"a claim ends after it stands": {
 			"the pool stands on the target after a minute, and what is born later is on it in spite of the partition", 3,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1, Partition: 1},

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/history"
 )
 
 // manifest is a pool that there is not yet.
@@ -131,6 +132,46 @@ func unchanged(t *testing.T, term *terminal, objects []client.Object) {
 	var pools v1alpha1.PoolList
 	if err := term.client.List(t.Context(), &pools); err != nil || len(pools.Items) != 1 {
 		t.Errorf("%d pools, %v", len(pools.Items), err)
+	}
+}
+
+// What is stored decides as it would in the controller: how long bodies had to be
+// ready, until when members are held, and that a revision that failed once starts
+// clean when it becomes the target anew.
+func TestPreview_stored(t *testing.T) {
+	t.Parallel()
+	p, objects := world(t)
+	p.Spec.Update.MinReadySeconds = new(int32(10))
+	*p.Spec.Template.Sim.Version = "3"
+	failed := keep(t, p, 3, history.Record{Failed: 3, Failures: []history.Failure{{ID: "mweb-1", Index: 1, Incarnation: 1, Count: 1, At: *micro(-time.Hour)}}})
+	*p.Spec.Template.Sim.Version = "2"
+	for _, o := range objects {
+		if m, ok := o.(*v1alpha1.Member); ok {
+			m.Status.BootTook = &metav1.Duration{Duration: 25 * time.Second}
+		}
+	}
+	objects[4].SetAnnotations(map[string]string{v1alpha1.AnnotationHold: `{"until": "2031-05-01T12:30:00Z"}`})
+	term := newTerminal(t, append([]client.Object{failed}, objects...)...)
+	dryRuns(t, term)
+	if got := term.do(t.Context(), "preview", "web", "--set", "template.sim.version=3", "-o", "json"); got != 0 {
+		t.Fatalf("exit status %d: %s", got, &term.err)
+	}
+	var told foretold
+	if err := json.Unmarshal(term.out.Bytes(), &told); err != nil {
+		t.Fatal(err)
+	}
+	if boot := time.Duration(told.Boot.Takes); boot != 15*time.Second {
+		t.Errorf("a boot is taken to take %s, of which 10s of being ready are not left out", boot)
+	}
+	if !told.Finishes || told.Target != history.RevisionID(failed) || len(told.Moves) != 4 {
+		t.Errorf("a failure of long ago keeps the rollout: %+v", told.Forecast)
+	}
+	at := map[int]time.Duration{}
+	for _, m := range told.Moves {
+		at[m.Index] = time.Duration(m.At)
+	}
+	if at[1] < 30*time.Minute {
+		t.Errorf("member 1 is held for half an hour, and goes after %s", at[1])
 	}
 }
 
