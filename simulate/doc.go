@@ -69,4 +69,16 @@
 // budgets, groups, roles, handovers, hooks, autoscaling. It is read as far as
 // that goes, and [Scenario.Needs] says what is missing; such a file waits, and
 // neither passes nor fails.
+//
+// # Forecasts
+//
+// [Preview] tells what becomes of one pool if nobody does anything meanwhile:
+// who goes, when, how few stay free, what keeps the others, and whether it
+// ends. The engine is asked about bodies that move in virtual time; there is no
+// second copy of its rules. It is asked about the members of which something
+// can be decided now, and told how many others there are ([rollout.Rest]), so
+// that a plan of 100,000 members takes no longer than one of ten. A property
+// holds that to what it says when it is asked about all; another holds
+// forecasts to what the simulated world comes to, and a test of package
+// internal/live to what real controllers do.
 package simulate
