@@ -236,9 +236,11 @@ func (f *forecaster) unit(index int) *unit {
 	return f.units[i]
 }
 
-// run plays until nothing moves any more. At the start the engine is asked
-// before anything steps, so that it can take back what only drains.
+// run plays until nothing moves any more. At the start, when all that is overdue
+// has happened, the engine is asked before anything steps, so that it can take
+// back what only drains.
 func (f *forecaster) run() {
+	f.happen(0)
 	f.listAll()
 	f.out.Before = headcount(rollout.Decide(&f.snap, f.now))
 	f.decide()
@@ -415,11 +417,16 @@ func (f *forecaster) advance() bool {
 		return false
 	}
 	f.now = f.o.Now.Add(next)
-	for len(f.events.heap) > 0 && f.events.heap[0].at <= next {
+	f.happen(next)
+	return true
+}
+
+// happen has all happen that is due by the time.
+func (f *forecaster) happen(by time.Duration) {
+	for len(f.events.heap) > 0 && f.events.heap[0].at <= by {
 		e := f.events.pop()
 		e.do()
 	}
-	return true
 }
 
 // next is the next time at which something happens. That windows open and
