@@ -52,7 +52,7 @@ func (q *pass) read() {
 	c := &q.plan.Counts
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if m.simple() {
+		if m.Simple() {
 			q.enterSimple(m)
 		} else {
 			q.enter(m)
@@ -77,9 +77,9 @@ func (e *extent) add(i int) {
 	e.count++
 }
 
-// simple tells whether the member is in service, free or claimed, and nothing
-// else is to be said of it. Most are.
-func (m *Member) simple() bool {
+// Simple tells whether the member is in service, free or claimed, and nothing
+// else is to be said of it. Most are; only such may be among the [Rest].
+func (m *Member) Simple() bool {
 	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }

@@ -85,14 +85,30 @@ func drains(c Cause) func(*Member) {
 	}
 }
 
+// planCase is a snapshot, and what is planned for it two hours after epoch.
+type planCase struct {
+	reason   string
+	s        *Snapshot
+	want     []string
+	blockers string
+}
+
+func (tc planCase) check(t *testing.T) {
+	p := New(tc.s, epoch.Add(2*time.Hour))
+	if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+	}
+	if got := blockers(p); got != tc.blockers {
+		t.Errorf("%s: blockers %q, want %q", tc.reason, got, tc.blockers)
+	}
+	if err := CheckInvariants(tc.s, p); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNew tells the rules, a case each.
 func TestNew(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason   string
-		s        *Snapshot
-		want     []string
-		blockers string
-	}{
+	for name, tc := range map[string]planCase{
 		"one of three": {
 			reason: "rule 4: maxUnavailable 1, lowest index first",
 			s:      pool(3), want: []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
@@ -365,18 +381,7 @@ func TestNew(t *testing.T) {
 			want:   []string{"Disrupt 1 ScaleDown, remove (PoolDeleted)"}, blockers: "ManualPolicy 2",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := New(tc.s, epoch.Add(2*time.Hour))
-			if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if got := blockers(p); got != tc.blockers {
-				t.Errorf("%s: blockers %q, want %q", tc.reason, got, tc.blockers)
-			}
-			if err := CheckInvariants(tc.s, p); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Run(name, tc.check)
 	}
 }
 

@@ -36,13 +36,10 @@ func (r *Rest) Count(m *Member, target Revision, n int) {
 	}
 }
 
-// Simple tells whether the member may be among the rest.
-func (m *Member) Simple() bool { return m.simple() }
-
 // Candidate tells whether the member is simply in service, and a rollout to the
 // target could take it.
 func (m *Member) Candidate(target Revision) bool {
-	return m.simple() && m.Runs != target && m.nobodys() && !m.Skipped
+	return m.Simple() && m.Runs != target && m.nobodys() && !m.Skipped
 }
 
 // Short tells whether the rollout would take more members than are listed.

@@ -20,12 +20,7 @@ func warm(free int) func(*Snapshot) {
 
 // TestNew_sizing tells how many members there are to be.
 func TestNew_sizing(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason   string
-		s        *Snapshot
-		want     []string
-		blockers string
-	}{
+	for name, tc := range map[string]planCase{
 		"warm": {
 			reason: "claimed members come on top, and are no deficit",
 			s:      pool(4, current, warm(2), member(0, claimed), member(1, claimed)),
@@ -204,18 +199,7 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := New(tc.s, epoch.Add(2*time.Hour))
-			if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if got := blockers(p); got != tc.blockers {
-				t.Errorf("%s: blockers %q instead of %q", tc.reason, got, tc.blockers)
-			}
-			if err := CheckInvariants(tc.s, p); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Run(name, tc.check)
 	}
 }
 
@@ -223,12 +207,7 @@ func TestNew_sizing(t *testing.T) {
 func TestNew_requests(t *testing.T) {
 	asked := func(m *Member) { m.Asked = true }
 	skipped := func(m *Member) { m.Skipped = true }
-	for name, tc := range map[string]struct {
-		reason   string
-		s        *Snapshot
-		want     []string
-		blockers string
-	}{
+	for name, tc := range map[string]planCase{
 		"asked": {
 			reason: "a member on the target is replaced, under Manual too",
 			s:      pool(3, current, policy(func(p *Policy) { p.Manual = true }), member(1, asked)),
@@ -299,18 +278,7 @@ func TestNew_requests(t *testing.T) {
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Unreachable 1, UnavailableLimit 1, Rolling 1",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := New(tc.s, epoch.Add(2*time.Hour))
-			if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if got := blockers(p); got != tc.blockers {
-				t.Errorf("%s: blockers %q instead of %q", tc.reason, got, tc.blockers)
-			}
-			if err := CheckInvariants(tc.s, p); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Run(name, tc.check)
 	}
 }
 

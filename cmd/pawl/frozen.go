@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/internal/source"
 )
 
 // frozen is a source that said something else at a revision, and how to see
@@ -162,7 +163,7 @@ func keyed(s *history.Source, keys string) string {
 
 // copyName is the name of the frozen copy of a source.
 func (p *past) copyName(id string, s *history.Source) string {
-	return p.stored.Pool.Name + "-" + id + "-" + strings.ReplaceAll(s.Name, "_", "-")
+	return source.CopyName(p.stored.Pool.Name, id, s.Name)
 }
 
 // sources are what the sources of a revision said.

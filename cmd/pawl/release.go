@@ -43,13 +43,18 @@ func (r *letGo) run(c *cobra.Command, claims []string) error {
 	if r.wait < 0 {
 		return &usageError{c, errors.New("--wait must not be negative")}
 	}
-	k, err := r.connect()
+	return r.each(c.Context(), claims, r.one)
+}
+
+// each does something to every one of the names, whatever became of the others.
+func (p *program) each(ctx context.Context, names []string, do func(context.Context, *cluster, string) error) error {
+	k, err := p.connect()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, name := range claims {
-		errs = append(errs, r.one(c.Context(), k, name))
+	for _, name := range names {
+		errs = append(errs, do(ctx, k, name))
 	}
 	return errors.Join(errs...)
 }

@@ -42,15 +42,7 @@ func (r *renew) run(c *cobra.Command, claims []string) error {
 	if r.ttl < 0 {
 		return &usageError{c, errors.New("--ttl must not be negative")}
 	}
-	k, err := r.connect()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range claims {
-		errs = append(errs, r.one(c.Context(), k, name))
-	}
-	return errors.Join(errs...)
+	return r.each(c.Context(), claims, r.one)
 }
 
 func (r *renew) one(ctx context.Context, k *cluster, name string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,9 +97,12 @@ func (s *simulation) run(args []string, out, problems io.Writer) error {
 	} else {
 		err = s.print(out, problems, reports, n)
 	}
+	return cmp.Or(err, outcomeOf(n))
+}
+
+// outcomeOf is the error with which so many verdicts end the program.
+func outcomeOf(n map[simulate.Verdict]int) error {
 	switch {
-	case err != nil:
-		return err
 	case n[simulate.Wrong] > 0:
 		return errSomeWrong
 	case n[simulate.Failed] > 0:

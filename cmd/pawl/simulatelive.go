@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,15 +72,7 @@ func (l *liveSimulation) run(c *cobra.Command, args []string, output string) (er
 		_, err = fmt.Fprintf(out, "scenarios-live: %d passed, %d failed, %d waiting, %d left out, in %s\n",
 			n[simulate.Passed], n[simulate.Failed], n[simulate.Waiting], n[liveplay.LeftOut], took)
 	}
-	switch {
-	case err != nil:
-		return err
-	case n[simulate.Wrong] > 0:
-		return errSomeWrong
-	case n[simulate.Failed] > 0:
-		return errSomeFailed
-	}
-	return nil
+	return cmp.Or(err, outcomeOf(n))
 }
 
 // server is the API server to play on: the one of --kubeconfig, if that was

@@ -23,9 +23,15 @@ type copyRef struct {
 	name   string
 }
 
+// CopyName is the name of the ConfigMap or Secret that holds what a pool's source
+// said for a revision.
+func CopyName(pool, id, source string) string {
+	return pool + "-" + id + "-" + strings.ReplaceAll(source, "_", "-")
+}
+
 // refOf is the copy of a source for a revision.
 func refOf(pool, id string, s *Source) copyRef {
-	return copyRef{s.Secret, pool + "-" + id + "-" + strings.ReplaceAll(s.Name, "_", "-")}
+	return copyRef{s.Secret, CopyName(pool, id, s.Name)}
 }
 
 // String is, for example, "Secret web-4b8kd2-tls".

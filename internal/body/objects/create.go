@@ -25,24 +25,31 @@ const fieldManager = "pawl"
 func (k *Kind) Create(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if slot.ServiceAccount == "" {
-		return body.Observation{}, errNoAccount
-	}
-	manifests, err := k.plan(ctx, slot, template)
+	manifests, acc, watched, err := k.prepare(ctx, slot, template)
 	if err != nil {
 		return body.Observation{}, err
 	}
-	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
-	if err != nil {
-		return body.Observation{}, err
-	}
-	watched := k.watches.ensure(acc, manifests)
 	b := &builder{account: acc, slot: slot}
 	objects, err := b.build(ctx, manifests)
 	if err != nil {
 		return body.Observation{}, k.explain(ctx, manifests, err)
 	}
 	return k.made(ctx, template, parts{manifests: manifests, objects: objects}, watched)
+}
+
+// prepare is what a body is to be made of, and the account that makes it. Watched:
+// what is made is watched from before it is there.
+func (k *Kind) prepare(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (manifests []manifest, acc *account, watched bool, err error) {
+	if slot.ServiceAccount == "" {
+		return nil, nil, false, errNoAccount
+	}
+	if manifests, err = k.plan(ctx, slot, template); err != nil {
+		return nil, nil, false, err
+	}
+	if acc, err = k.accounts.get(slot.Namespace, slot.ServiceAccount); err != nil {
+		return nil, nil, false, err
+	}
+	return manifests, acc, k.watches.ensure(acc, manifests), nil
 }
 
 // made is how a body is whose objects have just been written.

@@ -27,18 +27,10 @@ import (
 func (k *Kind) Update(ctx context.Context, slot body.Slot, template *v1alpha1.Template) (body.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if slot.ServiceAccount == "" {
-		return body.Observation{}, errNoAccount
-	}
-	manifests, err := k.plan(ctx, slot, template)
+	manifests, acc, watched, err := k.prepare(ctx, slot, template)
 	if err != nil {
 		return body.Observation{}, err
 	}
-	acc, err := k.accounts.get(slot.Namespace, slot.ServiceAccount)
-	if err != nil {
-		return body.Observation{}, err
-	}
-	watched := k.watches.ensure(acc, manifests)
 	u := &updater{builder: builder{account: acc, slot: slot}, parts: parts{manifests: manifests}}
 	u.hasEnded = func(o *unstructured.Unstructured) bool { return k.hasEnded(ctx, template, u.parts, o) }
 	u.others, err = k.findOthers(ctx, acc, slot, manifests)
