@@ -106,7 +106,7 @@ func (c *checker) check(a *Action) {
 		if m.Phase == Terminating || m.Phase == Updating || !m.live() {
 			c.failf("rule 9: %d is taken back although its end has begun, or it was not to go", a.Index)
 		}
-		if m.Rolling() && !m.served() && !(a.Disruption.Rolling && a.Disruption.Incarnation < m.Incarnation) {
+		if m.Rolling() && !m.served() && (!a.Disruption.Rolling || a.Disruption.Incarnation >= m.Incarnation) {
 			c.failf("rule 4: member %d forgets that it is rolling", a.Index)
 		}
 		if m.leaving() {

@@ -83,8 +83,8 @@ func (q *pass) goesBefore(a, b *Member) bool {
 // many slots are to be made now.
 func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
-// Rule 12: maxUnavailable rounds down, and maxSurge and minAvailable up. Down is
-// the share of n, rounded down.
+// Down is the share of n, rounded down. Rule 12: maxUnavailable rounds down, and
+// maxSurge and minAvailable up.
 func (s Share) Down(n int) int {
 	if !s.Percent {
 		return s.N

@@ -38,7 +38,7 @@ func (q *pass) mayTake() bool {
 
 // takeable tells whether the member is in service, stale, and nobody's.
 func (q *pass) takeable(m *Member) bool {
-	return m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.bearing(m) == stale && !(m.Asked && q.acted(m))
+	return m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.bearing(m) == stale && (!m.Asked || !q.acted(m))
 }
 
 // take replaces the member; the last ones, which surge slots stand in for, are

@@ -113,7 +113,7 @@ func newCourt(s *Scenario, see picture) *court {
 	for _, t := range x.at {
 		c.at = append(c.at, deadline{timed: t})
 	}
-	slices.SortStableFunc(c.at, func(a, b deadline) int { return int(a.timed.at - b.timed.at) })
+	slices.SortStableFunc(c.at, func(a, b deadline) int { return int(a.at - b.at) })
 	for i := range s.timeline {
 		if e := &s.timeline[i]; e.when != nil {
 			c.waiting = append(c.waiting, trigger{entry: e, left: e.repeat})
@@ -165,7 +165,7 @@ func (c *court) observe() {
 	c.never = c.keep("never", c.never, false)
 	now := c.now()
 	for i := range c.within {
-		if d := &c.within[i]; !d.met && now <= d.timed.at+c.slack {
+		if d := &c.within[i]; !d.met && now <= d.at+c.slack {
 			d.met, _ = c.is(d.e, true)
 		}
 	}
@@ -181,10 +181,10 @@ func (c *court) observe() {
 func (c *court) around(now time.Duration) {
 	for i := range c.at {
 		d := &c.at[i]
-		if d.timed.at-c.slack > now {
+		if d.at-c.slack > now {
 			return
 		}
-		if !d.met && now <= d.timed.at+c.slack {
+		if !d.met && now <= d.at+c.slack {
 			d.met, _ = c.is(d.e, true)
 		}
 	}
@@ -252,7 +252,7 @@ func (c *court) trip(t *trigger) {
 // some time has to come true after it.
 func (c *court) begin() {
 	for i := range c.within {
-		if d := &c.within[i]; c.now() < d.timed.at {
+		if d := &c.within[i]; c.now() < d.at {
 			d.met = false
 		}
 	}
@@ -261,25 +261,25 @@ func (c *court) begin() {
 // pass is told that time goes on to the given instant: nothing more happens in
 // this one.
 func (c *court) pass(to time.Duration) {
-	for len(c.at) > 0 && c.at[0].timed.at+c.slack < to {
+	for len(c.at) > 0 && c.at[0].at+c.slack < to {
 		d := c.at[0]
 		c.at = c.at[1:]
 		if d.met {
 			continue
 		}
 		if ok, err := c.is(d.e, true); err != nil || !ok {
-			c.broke("at "+d.timed.at.String(), d.e, err)
+			c.broke("at "+d.at.String(), d.e, err)
 		}
 	}
 	for i := 0; i < len(c.within); {
 		d := &c.within[i]
-		if d.timed.at+c.slack >= to {
+		if d.at+c.slack >= to {
 			i++
 			continue
 		}
 		if !d.met {
 			_, err := d.e.holds(c.see)
-			c.broke("within "+d.timed.at.String(), d.e, err)
+			c.broke("within "+d.at.String(), d.e, err)
 		}
 		c.within = slices.Delete(c.within, i, i+1)
 	}

@@ -251,7 +251,7 @@ type MemberStatus struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	BootTook *metav1.Duration `json:"bootTook,omitempty"`
-	// stopTook: see bootTook.
+	// stopTook is how long it took to stop: see bootTook.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	StopTook *metav1.Duration `json:"stopTook,omitempty"`

@@ -59,7 +59,7 @@ func lead(v reflect.Value, p fieldpath.Path, n int) error {
 	if n == len(p) {
 		return nil
 	}
-	if manifest, ok := v.Interface().(runtime.RawExtension); ok {
+	if manifest, ok := reflect.TypeAssert[runtime.RawExtension](v); ok {
 		return leadInside(manifest, p, n)
 	}
 	s := p[n]

@@ -84,7 +84,7 @@ func (w *world) said() string {
 		}
 	}
 	slices.Sort(all)
-	return strings.Join(all, " ")
+	return strings.Join(all, ", ")
 }
 
 func (w *world) revisions(pool string) []appsv1.ControllerRevision {
@@ -159,7 +159,7 @@ func TestRevision_source(t *testing.T) {
 		return nil
 	})
 	w.eventually("it says what the first revision says", func() error {
-		if got := w.said(); got != "one one" {
+		if got := w.said(); got != "one, one" {
 			return errors.New(got)
 		}
 		return nil
@@ -168,7 +168,7 @@ func TestRevision_source(t *testing.T) {
 	w.edit("web", func(p *v1alpha1.Pool) { p.Spec.Update.Partition = nil })
 	w.updated("web", 2)
 	w.eventually("all say what is said now", func() error {
-		if got := w.said(); got != "two two" {
+		if got := w.said(); got != "two, two" {
 			return errors.New(got)
 		}
 		return nil

@@ -52,12 +52,13 @@ type poolBook struct {
 // Counts are what a pool has come to.
 type Counts struct {
 	// Creates are births, Deletes bodies that were told to go.
-	Creates, Deletes int
+	Creates int `json:"creates"`
+	Deletes int `json:"deletes"`
 	// Order are the indexes of members in the order in which they were first
 	// disrupted, for whatever reason but the end of a claim.
-	Order []int
+	Order []int `json:"order,omitempty"`
 	// LowestFree is the smallest number of free members at any time.
-	LowestFree int
+	LowestFree int `json:"lowestFree"`
 }
 
 func newBook(pools []string) *book {

@@ -139,7 +139,7 @@ func (r *run) crash(long time.Duration) error {
 	}
 	r.downUntil = later(r.downUntil, r.clock.Now().Add(long))
 	until := r.downUntil
-	again := func(ctx context.Context) error {
+	again := func(context.Context) error {
 		if r.life == nil && r.downUntil.Equal(until) {
 			r.start(r.ctx)
 		}

@@ -201,7 +201,7 @@ func (p *poolBook) objection(l *ledger, taken int) string {
 		return fmt.Sprintf("is taken although it cannot be spared: %d of %d remain in service", up, q.Desired)
 	case free < q.MinAvailable && q.HasFloor:
 		return fmt.Sprintf("is taken although it cannot be spared: %d remain free, and %d must", free, q.MinAvailable)
-	case slots < q.Desired && !q.Warm && q.RefillBelow == 0 && !(q.HasCeiling && all >= q.MaxMembers):
+	case slots < q.Desired && !q.Warm && q.RefillBelow == 0 && (!q.HasCeiling || all < q.MaxMembers):
 		return fmt.Sprintf("is taken although the size asks for %d and there are %d", q.Desired, slots)
 	}
 	return ""

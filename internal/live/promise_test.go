@@ -26,7 +26,7 @@ func slotAt(index int, changes ...change) *v1alpha1.Member {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
 		Spec:       v1alpha1.MemberSpec{Pool: "pool", Index: int32(index), Revision: "a"},
 		Status: v1alpha1.MemberStatus{
-			Phase: v1alpha1.PhaseAvailable, Revision: "a", Incarnation: 1, BodyUID: "body", ServedSince: snapshot.Micro(noon),
+			Phase: v1alpha1.PhaseAvailable, Revision: "a", Incarnation: 1, BodyUID: "b-0", ServedSince: snapshot.Micro(noon),
 		},
 	}
 	for _, c := range changes {
@@ -70,7 +70,7 @@ func newTestBook(update v1alpha1.Update, members ...*v1alpha1.Member) (*book, *p
 	p.pool = &v1alpha1.Pool{Spec: v1alpha1.PoolSpec{Replicas: &n, Update: &update}}
 	for _, m := range members {
 		p.members[int(m.Spec.Index)] = m
-		p.bodies[int(m.Spec.Index)] = sim.Body{Observation: body.Observation{State: body.Ready, Incarnation: 1, UID: "body"}}
+		p.bodies[int(m.Spec.Index)] = sim.Body{Observation: body.Observation{State: body.Ready, Incarnation: 1, UID: "b-0"}}
 	}
 	p.account(noon, noon)
 	return b, p
@@ -156,7 +156,7 @@ func TestBook_Removed(t *testing.T) {
 	t.Parallel()
 	_, p := newTestBook(v1alpha1.Update{}, slotAt(0, heldBy("c")))
 	got := strings.Join(p.removed(p.members[0]), "; ")
-	for _, want := range []string{"went while c held it", "left its body body behind"} {
+	for _, want := range []string{"went while c held it", "left its body b-0 behind"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -45,7 +45,7 @@ func FindPawld(path string) (string, error) {
 		path = os.Getenv("PAWLD")
 	}
 	if path != "" {
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil { //nolint:gosec // the user's own path
 			return "", fmt.Errorf("pawld: %w", err)
 		}
 		return path, nil
@@ -78,7 +78,7 @@ func StartServer(ctx context.Context, pawld string) (*Server, error) {
 	}
 	s := &Server{dir: dir, done: make(chan struct{})}
 	data := filepath.Join(dir, "data")
-	s.process = exec.Command(pawld, "--data-dir", data, "--controllers=false", "--sim") //nolint:gosec,noctx // it is what the user named, and is stopped by Stop
+	s.process = exec.Command(pawld, "--data-dir", data, "--controllers=false", "--sim") //nolint:noctx // it is stopped by Stop
 	var said strings.Builder
 	s.process.Stderr = &said
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for this program
@@ -120,7 +120,7 @@ func StartServer(ctx context.Context, pawld string) (*Server, error) {
 
 // guard starts a process that cleans up after this one, however it ends.
 func (s *Server) guard() error {
-	g := exec.Command("sh", "-c", guardScript, "guard", fmt.Sprint(s.process.Process.Pid), s.dir) //nolint:gosec,noctx // it ends with this process
+	g := exec.Command("sh", "-c", guardScript, "guard", fmt.Sprint(s.process.Process.Pid), s.dir) //nolint:noctx // it ends with this process
 	g.Dir = "/"
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error

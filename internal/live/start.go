@@ -156,7 +156,7 @@ func (r *run) setMember(ctx context.Context, pool *v1alpha1.Pool, start *simulat
 			Annotations: notes(start),
 			Finalizers:  []string{v1alpha1.FinalizerBody},
 		},
-		Spec: v1alpha1.MemberSpec{Pool: pool.Name, Index: int32(is.Index), Revision: string(is.Wants)}, //nolint:gosec // bounded by the parser
+		Spec: v1alpha1.MemberSpec{Pool: pool.Name, Index: int32(is.Index), Revision: string(is.Wants)},
 	}
 	if err := r.user.Create(ctx, m); err != nil {
 		return err //nolint:wrapcheck // the caller says which

@@ -30,7 +30,7 @@ func keepOwned(object *unstructured.Unstructured, managed []metav1.ManagedFields
 		if e.APIVersion != object.GetAPIVersion() || e.FieldsV1 == nil {
 			return nil
 		}
-		if err := json.Unmarshal(e.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return fmt.Errorf("metadata.managedFields: %w", err)
 		}
 	}

@@ -82,14 +82,14 @@ func TestKeepOwned(t *testing.T) {
 // too, which does not matter.
 func managed(version, spec string) []metav1.ManagedFieldsEntry {
 	all := []metav1.ManagedFieldsEntry{
-		{Manager: "pawl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:a":{},"f:b":{}}}`)}},
-		{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:a":{},"f:b":{}}}`)}},
-		{Manager: "pawl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:a":{},"f:b":{}}}`)}},
+		{Manager: "pawl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{},"f:b":{}}}`)},
+		{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{},"f:b":{}}}`)},
+		{Manager: "pawl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{},"f:b":{}}}`)},
 	}
 	if spec != "" {
 		all = append(all, metav1.ManagedFieldsEntry{
 			Manager: "pawl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":` + spec + `}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":` + spec + `}`),
 		})
 	}
 	return all

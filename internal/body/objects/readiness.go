@@ -200,13 +200,7 @@ func condition(o *unstructured.Unstructured, is func(kind, state string) bool) s
 		if !is(kind, state) {
 			continue
 		}
-		said := ": " + kind
-		for _, field := range []string{"reason", "message"} {
-			if s, _, _ := unstructured.NestedString(m, field); s != "" {
-				said += ": " + s
-			}
-		}
-		return strings.Replace(said, ": Failed: ", ": ", 1)
+		return strings.Replace(": "+kind+reasons(m), ": Failed: ", ": ", 1)
 	}
 	return ""
 }
@@ -238,13 +232,20 @@ func describeLast(container map[string]any) string {
 	if !ok {
 		return ""
 	}
-	said := fmt.Sprintf("; it exited with %d before", code)
-	for _, field := range []string{"reason", "message"} {
-		if s, _, _ := unstructured.NestedString(last, field); s != "" {
-			said += ": " + s
+	return fmt.Sprintf("; it exited with %d before", code) + reasons(last)
+}
+
+// reasons returns an object's reason and message, each behind a colon.
+func reasons(object map[string]any) string {
+	reason, _, _ := unstructured.NestedString(object, "reason")
+	message, _, _ := unstructured.NestedString(object, "message")
+	var said strings.Builder
+	for _, s := range []string{reason, message} {
+		if s != "" {
+			said.WriteString(": " + s)
 		}
 	}
-	return said
+	return said.String()
 }
 
 // containers returns the statuses of a Pod's containers, the init ones first.

@@ -126,6 +126,7 @@ func TestKind_ApplyLive_TakenBack(t *testing.T) {
 // newEdited has a body with three files, and an edit of them: one changes, one
 // goes, one stays, one comes.
 func newEdited(t *testing.T) (r *rig, slot body.Slot, p, q *v1alpha1.Process) {
+	t.Helper()
 	r = newRig(t)
 	slot, p = slotNamed("web-0"), shell("exec sleep 1000")
 	p.Files = files("a", "1", "b", "1", "c", "1")

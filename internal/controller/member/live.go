@@ -55,9 +55,9 @@ func (s *step) takesLive() bool {
 // that cannot be told.
 func (s *step) liveState() string {
 	text, err := json.Marshal(struct {
-		UID         types.UID
-		Incarnation int64
-		Template    *v1alpha1.Template
+		UID         types.UID          `json:"uid"`
+		Incarnation int64              `json:"incarnation"`
+		Template    *v1alpha1.Template `json:"template"`
 	}{s.member.UID, s.slot().Incarnation, s.build.template})
 	if err != nil {
 		return ""

@@ -42,7 +42,7 @@ func TestReconciler_stuck(t *testing.T) {
 			if _, err := b.once(); err != nil { // which says it
 				t.Fatal(err)
 			}
-			b.Reconciler.live.failures = nil
+			b.live.failures = nil
 			var got []time.Duration
 			for range tt.want {
 				r, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
@@ -55,8 +55,8 @@ func TestReconciler_stuck(t *testing.T) {
 				t.Errorf("%s (-want +got)\n%s", tt.reason, diff)
 			}
 			b.failLive = nil
-			if _, err := b.once(); err != nil || len(b.Reconciler.live.failures) != 0 {
-				t.Errorf("that it ever failed is forgotten in the end: %v, %v", b.Reconciler.live.failures, err)
+			if _, err := b.once(); err != nil || len(b.live.failures) != 0 {
+				t.Errorf("that it ever failed is forgotten in the end: %v, %v", b.live.failures, err)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestReconciler_stuckBoot(t *testing.T) {
 		b.all.State = body.Booting
 	})
 	b.failLive = errors.New("no such luck")
-	b.Reconciler.live.failures = map[types.NamespacedName]int{key: 9}
+	b.live.failures = map[types.NamespacedName]int{key: 9}
 	if m, err := b.once(); err != nil || m.Status.Phase != v1alpha1.PhaseProvisioning {
 		t.Fatalf("it is %s, %v", b.stands(m), err)
 	}

@@ -330,7 +330,7 @@ func TestReconciler_granted(t *testing.T) {
 // which is said and keeps the slot from nothing.
 func TestReconciler_live(t *testing.T) {
 	t.Parallel()
-	live := func(b *bench, p *v1alpha1.Pool, m *v1alpha1.Member) {
+	live := func(_ *bench, p *v1alpha1.Pool, m *v1alpha1.Member) {
 		m.Spec.Claim = &v1alpha1.MemberClaim{Name: "c", UID: "c"}
 		m.Status.Phase = v1alpha1.PhaseClaimed
 		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "InService"}}
