@@ -138,7 +138,7 @@ func (r *run) watch(ctx context.Context) (*sync.WaitGroup, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind, err)
 		}
-		r.traffic.saw(kind, version(list.GetResourceVersion()))
+		r.traffic.listed(judge, kind, list)
 		for _, o := range items {
 			if o, ok := o.(client.Object); ok {
 				r.inbox.put(observation{version: version(o.GetResourceVersion()), object: o})
@@ -172,14 +172,13 @@ func (r *run) receive(ctx context.Context, kind string, w watch.Interface) {
 			r.inbox.fail(fmt.Errorf("watch %s: %v", kind, e.Object))
 			return
 		}
-		v := version(o.GetResourceVersion())
 		if e.Type != watch.Bookmark {
 			_, barrier := r.traffic.place()
 			r.inbox.put(observation{
-				version: v, barrier: barrier, at: r.now().Truncate(time.Millisecond), object: o, gone: e.Type == watch.Deleted,
+				version: version(o.GetResourceVersion()), barrier: barrier, at: r.now().Truncate(time.Millisecond), object: o, gone: e.Type == watch.Deleted,
 			})
 		}
-		r.traffic.saw(kind, v)
+		r.traffic.saw(judge, kind, o, e.Type == watch.Deleted)
 	}
 	if ctx.Err() == nil {
 		r.inbox.fail(fmt.Errorf("watch %s: the API server has closed it", kind))

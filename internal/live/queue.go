@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -25,19 +26,19 @@ type queue struct {
 	mu      sync.Mutex
 	waiting map[reconcile.Request]clock.Timer
 	ends    map[reconcile.Request]time.Time
-	// ready are those that wait for a worker, running those that have one,
-	// since when in real time.
-	ready, running map[reconcile.Request]time.Time
+	// line is what there is to do.
+	line *line
 	// held: nothing is handed out but kept.
 	held bool
 	kept map[reconcile.Request]bool
 }
 
 func newQueue(c *Clock, l limiter) *queue {
+	line := &line{running: map[reconcile.Request]int{}, since: map[reconcile.Request]time.Time{}}
 	return &queue{
-		TypedInterface: workqueue.NewTyped[reconcile.Request](), limiter: l, clock: c,
+		TypedInterface: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Queue: line}), line: line,
+		limiter: l, clock: c,
 		waiting: map[reconcile.Request]clock.Timer{}, ends: map[reconcile.Request]time.Time{},
-		ready: map[reconcile.Request]time.Time{}, running: map[reconcile.Request]time.Time{},
 		kept: map[reconcile.Request]bool{},
 	}
 }
@@ -46,20 +47,15 @@ func newQueue(c *Clock, l limiter) *queue {
 func (q *queue) Add(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	switch {
+	case q.held:
+		q.kept[r] = true
+	default:
+		q.TypedInterface.Add(r)
+	}
 	if q.notices != nil {
 		q.notices.came(r.NamespacedName)
 	}
-	switch {
-	case q.ShuttingDown():
-		return
-	case q.held:
-		q.kept[r] = true
-		return
-	}
-	if _, ok := q.ready[r]; !ok {
-		q.ready[r] = time.Now()
-	}
-	q.TypedInterface.Add(r)
 }
 
 // hold keeps what comes, or hands out what was kept.
@@ -74,24 +70,10 @@ func (q *queue) hold(on bool) {
 	}
 }
 
-// Get implements workqueue.TypedInterface.
-func (q *queue) Get() (reconcile.Request, bool) {
-	r, shutdown := q.TypedInterface.Get()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !shutdown {
-		q.running[r] = time.Now()
-		delete(q.ready, r)
-	}
-	return r, shutdown
-}
-
 // Done implements workqueue.TypedInterface.
 func (q *queue) Done(r reconcile.Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.running, r)
 	q.TypedInterface.Done(r)
+	q.line.done(r)
 }
 
 // AddAfter implements workqueue.TypedDelayingInterface: of several times for
@@ -153,20 +135,71 @@ func (q *queue) stop() {
 		t.Stop()
 	}
 	clear(q.waiting)
-	clear(q.ready)
 }
 
 // busy tells since when something is to be done; zero for nothing.
-func (q *queue) busy() (since time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.Len() > 0 {
-		since = time.Now()
-	}
-	for _, list := range []map[reconcile.Request]time.Time{q.ready, q.running} {
-		for _, t := range list {
-			since = sooner(since, t)
+func (q *queue) busy() time.Time { return q.line.busy() }
+
+// line is what a queue has to do, from when it comes until it is done; there is
+// no moment in between at which it is neither waiting nor running, for the queue
+// tells it with its own lock held.
+type line struct {
+	mu      sync.Mutex
+	waiting []reconcile.Request
+	// running is how many workers have a request: two while one that has come
+	// again is taken before the first one is done with.
+	running map[reconcile.Request]int
+	// since is when a request came, or was taken, in real time.
+	since map[reconcile.Request]time.Time
+}
+
+var _ workqueue.Queue[reconcile.Request] = (*line)(nil)
+
+// Touch implements workqueue.Queue.
+func (*line) Touch(reconcile.Request) {}
+
+// Push implements workqueue.Queue.
+func (l *line) Push(r reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, r)
+	l.since[r] = time.Now()
+}
+
+// Len implements workqueue.Queue.
+func (l *line) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// Pop implements workqueue.Queue.
+func (l *line) Pop() reconcile.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.running[r]++
+	l.since[r] = time.Now()
+	return r
+}
+
+func (l *line) done(r reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running[r]--; l.running[r] == 0 {
+		delete(l.running, r)
+		if !slices.Contains(l.waiting, r) {
+			delete(l.since, r)
 		}
+	}
+}
+
+func (l *line) busy() (since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.since {
+		since = sooner(since, t)
 	}
 	return since
 }

@@ -82,6 +82,10 @@ func TestQueue_Busy(t *testing.T) {
 	q.Add(r)
 	q.Done(r)
 	busy(true, "when it came again meanwhile")
+	again, _ := q.TypedInterface.Get() // and is taken, which nobody has noticed yet
+	busy(true, "when it was taken again")
+	q.Done(again)
+	q.Add(r)
 	pending(q)
 	busy(false, "when all is done")
 }

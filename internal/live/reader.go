@@ -62,7 +62,7 @@ func (r *reader) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it stands in for what it calls
 	}
-	r.traffic.lists(r.kind)
+	r.traffic.asked(r.kind)
 	if d := r.late(); d > 0 {
 		t := r.clock.NewTimer(d)
 		defer t.Stop()
@@ -74,9 +74,13 @@ func (r *reader) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 			return nil, ctx.Err() //nolint:wrapcheck // it stands in for what it calls
 		}
 	}
-	if m, err := meta.ListAccessor(list); err == nil {
-		r.traffic.reads(r.kind, version(m.GetResourceVersion()))
-	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // it did not fail before
+		if m, err := meta.Accessor(o); err == nil {
+			r.tap.came(m.GetUID(), version(m.GetResourceVersion()))
+		}
+		return nil
+	})
+	r.traffic.listed(controllers, r.kind, list)
 	return list, nil
 }
 
@@ -146,7 +150,7 @@ func (d *delayed) take(e watch.Event) {
 	if e.Type != watch.Bookmark {
 		r.born.stamp(e.Object, now)
 	}
-	defer r.traffic.reads(r.kind, version(o.GetResourceVersion()))
+	defer r.traffic.saw(controllers, r.kind, o, e.Type == watch.Deleted)
 	d.mu.Lock()
 	last, before := d.last[o.GetUID()]
 	d.mu.Unlock()
@@ -160,9 +164,9 @@ func (d *delayed) take(e watch.Event) {
 	d.waiting++
 	d.mu.Unlock()
 	r.clock.AfterFunc(due.Sub(now), func() {
+		d.push(e)
 		d.mu.Lock()
 		d.waiting--
-		d.ready = append(d.ready, e)
 		if d.last[o.GetUID()].Equal(due) {
 			delete(d.last, o.GetUID())
 		}
@@ -171,7 +175,11 @@ func (d *delayed) take(e watch.Event) {
 	})
 }
 
+// push has an event handed out, which is on its way from now on.
 func (d *delayed) push(e watch.Event) {
+	if o, err := meta.Accessor(e.Object); err == nil && e.Type != watch.Bookmark {
+		d.reader.tap.came(o.GetUID(), version(o.GetResourceVersion()))
+	}
 	d.mu.Lock()
 	d.ready = append(d.ready, e)
 	d.mu.Unlock()
@@ -195,9 +203,6 @@ func (d *delayed) send() {
 		d.ready = nil
 		d.mu.Unlock()
 		for _, e := range list {
-			if o, err := meta.Accessor(e.Object); err == nil && e.Type != watch.Bookmark {
-				d.reader.tap.came(o.GetUID(), version(o.GetResourceVersion()))
-			}
 			select {
 			case d.result <- e:
 			case <-d.done:

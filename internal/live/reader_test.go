@@ -153,7 +153,7 @@ func TestReader_LateList(t *testing.T) {
 		}
 		r.clock.move(noon.Add(time.Hour))
 		synctest.Wait()
-		if _, waiting := r.traffic.begun(); waiting || !done || r.traffic.read["members"] != 9 {
+		if _, waiting := r.traffic.begun(); waiting || !done || r.traffic.seen[controllers]["members"].version != 9 {
 			t.Errorf("it waits: %t, and has come: %t", waiting, done)
 		}
 	})

@@ -11,6 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The kinds of objects that a story is told by, as they stand in the paths of
@@ -25,30 +30,64 @@ type traffic struct {
 	open map[int]*write
 	// newest is the largest resource version that any write came to.
 	newest uint64
-	// watched is the newest version that the judge has seen of a kind, and read
-	// the newest one that has reached the controllers' reader; a kind that is
-	// not there is not read now.
-	watched, read map[string]uint64
-	// listed are the kinds that the controllers have listed, and delayed is how
+	// seen is what each party has seen of a kind; one that is not there does not
+	// read it now.
+	seen [parties]map[string]*sight
+	// lists are the kinds that the controllers have listed, and delayed is how
 	// many of those lists wait for the clock.
-	listed  map[string]bool
+	lists   map[string]bool
 	delayed int
 	count   int
 }
 
+// party is somebody who watches.
+type party int
+
+const (
+	judge party = iota
+	// controllers: what has reached the reader of their cache.
+	controllers
+	parties
+)
+
+// sight is what a party has seen of a kind: up to which version, and what is
+// there.
+type sight struct {
+	version uint64
+	there   map[types.UID]bool
+}
+
 // write is one write.
 type write struct {
+	answer
+
 	kind  string
 	began time.Time
-	// version is what it came to; 0 while it is on its way to the server.
+}
+
+// answer is what a write came to: a version, or the end of an object, whose
+// version the API server does not tell; neither while it is on its way.
+type answer struct {
 	version uint64
+	ended   types.UID
+}
+
+// seenBy tells whether what it came to was seen.
+func (a answer) seenBy(s *sight) bool {
+	switch {
+	case s == nil:
+		return false
+	case a.ended != "":
+		return !s.there[a.ended]
+	}
+	return a.version != 0 && s.version >= a.version
 }
 
 // lostAfter is when a write is forgotten that nobody ever sees, in real time.
 const lostAfter = 20 * time.Second
 
 func newTraffic() *traffic {
-	return &traffic{open: map[int]*write{}, watched: map[string]uint64{}, read: map[string]uint64{}, listed: map[string]bool{}}
+	return &traffic{open: map[int]*write{}, seen: [parties]map[string]*sight{{}, {}}, lists: map[string]bool{}}
 }
 
 // begin notes a write that is about to be sent.
@@ -60,65 +99,86 @@ func (t *traffic) begin(kind string) int {
 	return t.seq
 }
 
-// end notes what a write has come to; 0 where it has changed nothing.
-func (t *traffic) end(seq int, version uint64) {
+// end notes what a write has come to, which is nothing where it was refused.
+func (t *traffic) end(seq int, is answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.open[seq]
 	if w == nil {
 		return
 	}
-	if version == 0 {
+	if is == (answer{}) {
 		delete(t.open, seq)
 		return
 	}
 	t.count++
-	t.newest = max(t.newest, version)
-	w.version = version
+	t.newest = max(t.newest, is.version)
+	w.answer = is
 	t.sweep()
 }
 
 // sweep forgets what everybody has seen.
 func (t *traffic) sweep() {
 	for seq, w := range t.open {
-		read, reading := t.read[w.kind]
-		seen := w.version != 0 && t.watched[w.kind] >= w.version && (!reading || read >= w.version)
+		read := t.seen[controllers][w.kind]
+		seen := w.seenBy(t.seen[judge][w.kind]) && (read == nil || w.seenBy(read))
 		if seen || time.Since(w.began) > lostAfter {
 			delete(t.open, seq)
 		}
 	}
 }
 
-// saw notes what the judge has seen.
-func (t *traffic) saw(kind string, version uint64) {
+// saw notes that somebody has seen an object, or its end, or a bookmark.
+func (t *traffic) saw(who party, kind string, o metav1.Object, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watched[kind] = max(t.watched[kind], version)
+	s := t.seen[who][kind]
+	if s == nil {
+		return // it has not listed anything, or does not read any more
+	}
+	s.version = max(s.version, version(o.GetResourceVersion()))
+	switch uid := o.GetUID(); {
+	case ended:
+		delete(s.there, uid)
+	case uid != "":
+		s.there[uid] = true
+	}
 	t.sweep()
 }
 
-// reads notes what has reached the controllers' reader, and unread that there
-// is none any more.
-func (t *traffic) reads(kind string, version uint64) {
+// listed notes that somebody has got a list, and unread that the controllers
+// have nothing any more.
+func (t *traffic) listed(who party, kind string, list runtime.Object) {
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return
+	}
+	s := &sight{version: version(m.GetResourceVersion()), there: map[types.UID]bool{}}
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // which only fails where this does
+		if m, err := meta.Accessor(o); err == nil {
+			s.there[m.GetUID()] = true
+		}
+		return nil
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read[kind] = max(t.read[kind], version)
+	t.seen[who][kind] = s
 	t.sweep()
 }
 
 func (t *traffic) unread() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.read)
-	clear(t.listed)
+	clear(t.seen[controllers])
+	clear(t.lists)
 	t.sweep()
 }
 
-// lists notes that the controllers have listed a kind.
-func (t *traffic) lists(kind string) {
+// asked notes that the controllers have listed a kind.
+func (t *traffic) asked(kind string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.listed[kind] = true
+	t.lists[kind] = true
 }
 
 // delay notes that so many lists more wait for the clock.
@@ -133,7 +193,7 @@ func (t *traffic) delay(more int) {
 func (t *traffic) begun() (listed, waiting bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.listed) == len(resources), t.delayed > 0
+	return len(t.lists) == len(resources), t.delayed > 0
 }
 
 // busy tells since when a write is on its way, in real time; zero for none.
@@ -162,7 +222,7 @@ func (t *traffic) settled() int {
 	defer t.mu.Unlock()
 	first := t.seq + 1
 	for seq, w := range t.open {
-		if w.version == 0 || t.watched[w.kind] < w.version {
+		if !w.seenBy(t.seen[judge][w.kind]) {
 			first = min(first, seq)
 		}
 	}
@@ -204,11 +264,11 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	seq := r.traffic.begin(kind)
 	res, err := r.RoundTripper.RoundTrip(req)
 	if err != nil || res.StatusCode >= http.StatusMultipleChoices {
-		r.traffic.end(seq, 0)
+		r.traffic.end(seq, answer{})
 		return res, err //nolint:wrapcheck // it is a RoundTripper too
 	}
-	version, err := peek(res)
-	r.traffic.end(seq, version)
+	is, err := peek(res)
+	r.traffic.end(seq, is)
 	return res, err
 }
 
@@ -223,21 +283,26 @@ func kindOf(path string) string {
 	return kind
 }
 
-// peek reads the resource version out of a response, which stays as it was. It
-// is 0 where there is none.
-func peek(res *http.Response) (uint64, error) {
+// peek reads what a write has come to out of a response, which stays as it was.
+func peek(res *http.Response) (answer, error) {
 	data, err := io.ReadAll(res.Body)
 	err = errors.Join(err, res.Body.Close())
 	res.Body = io.NopCloser(bytes.NewReader(data))
 	var o struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
+		metav1.PartialObjectMetadata `json:",inline"`
+
+		Details metav1.StatusDetails `json:"details"`
 	}
 	if err != nil || json.Unmarshal(data, &o) != nil {
-		return 0, err
+		return answer{}, err
 	}
-	return version(o.Metadata.ResourceVersion), nil
+	switch {
+	case o.Kind == "Status": // the object had no finalizer
+		return answer{ended: o.Details.UID}, nil
+	case o.DeletionTimestamp != nil && len(o.Finalizers) == 0: // it has lost the last one
+		return answer{ended: o.UID}, nil
+	}
+	return answer{version: version(o.ResourceVersion)}, nil
 }
 
 // version is a resource version as a number; 0 for none.
