@@ -171,7 +171,7 @@ const (
 // Window is a time that comes again and again.
 type Window struct {
 	// schedule is when it opens: five fields as cron has them (minute, hour, day
-	// of the month, its number, day of the week), or @daily and the like. One that
+	// of the month, the month, day of the week), or @daily and the like. One that
 	// cannot be read never opens, and the pool says so. An hour that the clocks
 	// repeat opens it twice; if they skip one that it names, it opens as they do.
 	// +required
