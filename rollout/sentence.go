@@ -39,7 +39,7 @@ const stuckSentence = "what is to be written to it is refused for what it is; th
 func (q *pass) because(r Reason) string {
 	switch r {
 	case FloorUnreachable:
-		return fmt.Sprintf("spec.%s collide: this policy can never take a member", q.floorUnreachable())
+		return fmt.Sprintf("spec.%s collide: under them no rollout can ever end", q.floorUnreachable())
 	case Unreachable:
 		if q.s.Unreadable != Unreachable {
 			return stuckSentence

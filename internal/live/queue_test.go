@@ -82,7 +82,7 @@ func TestQueue_Busy(t *testing.T) {
 	q.Add(r)
 	q.Done(r)
 	busy(true, "when it came again meanwhile")
-	again, _ := q.TypedInterface.Get() // and is taken, which nobody has noticed yet
+	again, _ := q.Get() // and is taken, which nobody has noticed yet
 	busy(true, "when it was taken again")
 	q.Done(again)
 	q.Add(r)
