@@ -138,7 +138,11 @@ func HoldEnds(m *v1alpha1.Member) time.Time {
 
 // Cost is the member's disruption cost; one that is no integer of 32 bits is 0.
 func Cost(m *v1alpha1.Member) int32 {
-	n, err := strconv.ParseInt(m.Annotations[v1alpha1.AnnotationDisruptionCost], 10, 32)
+	text, ok := m.Annotations[v1alpha1.AnnotationDisruptionCost]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return 0
 	}

@@ -256,7 +256,7 @@ func TestMember_writes(t *testing.T) {
 			if m.Spec.Disruption == nil {
 				continue // the blocker, before its turn has come
 			}
-			writes[m.Name] = append(writes[m.Name], string(m.Status.Phase))
+			writes[m.Name] = append(writes[m.Name], fmt.Sprintf("%s %s%s", m.Status.Phase, updatedOf(m), m.Status.Message))
 			done[m.Name] = m.Status.Phase == v1alpha1.PhaseAvailable && m.Status.Incarnation == 2 || done[m.Name]
 			if !done[m.Name] {
 				delete(done, m.Name)
@@ -264,11 +264,18 @@ func TestMember_writes(t *testing.T) {
 		}
 	}
 	for name, phases := range writes {
-		t.Logf("%s: %v", name, phases)
 		if len(phases) > 4 {
-			t.Errorf("%s was written %d times for one replacement", name, len(phases))
+			t.Errorf("%s was written %d times for one replacement: %q", name, len(phases), phases)
 		}
 	}
+}
+
+// updatedOf is what a member says of its revision.
+func updatedOf(m *v1alpha1.Member) string {
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated); c != nil {
+		return fmt.Sprintf("Updated=%s %s: ", c.Status, c.Reason)
+	}
+	return ""
 }
 
 // TestClaim_ttl: a claim ends by itself when its time is up, and its member is

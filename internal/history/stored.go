@@ -73,7 +73,7 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 // one that is named after it, or else the first by name. The others are extra.
 func Distinct(list []*v1alpha1.Member) (members, extra []*v1alpha1.Member) {
 	if !slices.IsSortedFunc(list, byIndex) {
-		list = slices.SortedFunc(slices.Values(list), byIndex)
+		list = inOrder(list)
 	}
 	members = make([]*v1alpha1.Member, 0, len(list))
 	for _, m := range list {
@@ -84,6 +84,29 @@ func Distinct(list []*v1alpha1.Member) (members, extra []*v1alpha1.Member) {
 		members = append(members, m)
 	}
 	return members, extra
+}
+
+// inOrder is the list by index: sorted as numbers, without a look at the members,
+// which lie all over the memory, and then where several have one index.
+func inOrder(list []*v1alpha1.Member) []*v1alpha1.Member {
+	keys := make([]uint64, len(list))
+	for i, m := range list {
+		keys[i] = uint64(uint32(m.Spec.Index))<<32 | uint64(uint32(i))
+	}
+	slices.Sort(keys)
+	out := make([]*v1alpha1.Member, len(list))
+	for i, k := range keys {
+		out[i] = list[uint32(k)]
+	}
+	for from := 0; from < len(keys); {
+		to := from + 1
+		for to < len(keys) && keys[to]>>32 == keys[from]>>32 {
+			to++
+		}
+		slices.SortFunc(out[from:to], byIndex)
+		from = to
+	}
+	return out
 }
 
 func byIndex(a, b *v1alpha1.Member) int {

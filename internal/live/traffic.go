@@ -269,7 +269,10 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	is, err := peek(res)
 	r.traffic.end(seq, is)
-	return res, err
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
 }
 
 // kindOf is the resource that a path of the API is about; empty for none.

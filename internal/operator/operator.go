@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/claim"
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/controller/pool"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/internal/source"
 )
@@ -66,11 +67,9 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(ctx, c, scheme, o)
+	var of roster.Roster
+	mgr, err := newManager(ctx, c, scheme, &of, o)
 	if err != nil {
-		return err
-	}
-	if err := index(ctx, mgr); err != nil {
 		return err
 	}
 	in := inboxes{
@@ -87,7 +86,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	defer read.Close()
 	kinds, closeKinds, err := newKinds(c, mgr, o, in.bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, read, in, o)
+		err = addControllers(mgr, kinds, read, in, &of, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
@@ -106,7 +105,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o Options) (manager.Manager, error) {
+func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, of *roster.Roster, o Options) (manager.Manager, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelPool, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("select revisions: %w", err)
@@ -117,6 +116,7 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 		&appsv1.ControllerRevision{}: {Label: labels.NewSelector().Add(*ours)},
 	}}
 	o.Setting.narrow(&reads)
+	reads.NewInformer = of.Follow(reads.NewInformer)
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        klog.FromContext(ctx),
@@ -139,35 +139,12 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, o O
 	return mgr, err
 }
 
-// index lets members and claims be found by their pool.
-func index(ctx context.Context, mgr manager.Manager) error {
-	f := mgr.GetFieldIndexer()
-	err := errors.Join(
-		f.IndexField(ctx, &v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string {
-			if m, ok := o.(*v1alpha1.Member); ok {
-				return []string{m.Spec.Pool}
-			}
-			return nil
-		}),
-		f.IndexField(ctx, &v1alpha1.Claim{}, v1alpha1.FieldPool, func(o client.Object) []string {
-			if c, ok := o.(*v1alpha1.Claim); ok {
-				return []string{c.Spec.Pool}
-			}
-			return nil
-		}),
-	)
-	if err != nil {
-		return fmt.Errorf("index by pool: %w", err)
-	}
-	return nil
-}
-
-func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, o Options) error {
+func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, of roster.Of, o Options) error {
 	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
 		(&pool.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue,
 			Check:    func(p *v1alpha1.Pool) error { return check(kinds, p) },
 			Validate: func(p *v1alpha1.Pool, sources map[string]any) error { return validate(kinds, p, sources) },
 			Render: func(ctx context.Context, t *v1alpha1.Template, sources map[string]any) (string, error) {
@@ -179,10 +156,10 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in in
 			Sources: read, Changed: in.sources.events, HashVersion: o.HashVersion,
 		}).SetupWithManager(mgr),
 		(&member.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: read,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: read,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: recorder, Now: now, NewQueue: newQueue,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue,
 		}).SetupWithManager(mgr),
 	)
 }

@@ -35,7 +35,7 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration
 	if p == nil || !p.DeletionTimestamp.IsZero() {
 		return r.wait(ctx, c, "PoolNotFound", fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace))
 	}
-	free, err := r.free(ctx, p)
+	free, err := r.free(p)
 	if err != nil {
 		return 0, err
 	}
@@ -85,26 +85,26 @@ func (r *Reconciler) pool(ctx context.Context, name types.NamespacedName) (*v1al
 // choice is the free members of a pool, the best first.
 type choice struct {
 	target  rollout.Revision
-	stored  []v1alpha1.Member
+	stored  []*v1alpha1.Member
 	members []rollout.Member
 }
 
 // free are the pool's members to choose from.
-func (r *Reconciler) free(ctx context.Context, p *v1alpha1.Pool) (*choice, error) {
-	var list v1alpha1.MemberList
-	if err := r.Client.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingFields{v1alpha1.FieldPool: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
+func (r *Reconciler) free(p *v1alpha1.Pool) (*choice, error) {
+	stored, err := r.Roster.Members(client.ObjectKeyFromObject(p))
+	if err != nil {
 		return nil, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
 	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
+	slices.SortFunc(stored, func(a, b *v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
 	now := r.Now()
-	members := make([]rollout.Member, len(list.Items))
-	for i := range list.Items {
-		members[i] = snapshot.Member(&list.Items[i], now)
-		if list.Items[i].Status.Phase == v1alpha1.PhaseClaimed {
+	members := make([]rollout.Member, len(stored))
+	for i, m := range stored {
+		members[i] = snapshot.Member(m, now)
+		if m.Status.Phase == v1alpha1.PhaseClaimed {
 			members[i].Cordoned = true // released, and not recorded as Available yet
 		}
 	}
-	return &choice{target: snapshot.Aim(p), stored: list.Items, members: members}, nil
+	return &choice{target: snapshot.Aim(p), stored: stored, members: members}, nil
 }
 
 // next takes a member out of the choice; nil if there is none left.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/roster/rostertest"
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
@@ -76,7 +77,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 			}
 			return nil
 		}).Build()
-	return &Reconciler{Client: c, Reader: c, Events: events.NewFakeRecorder(100), Now: func() time.Time { return epoch.Add(30 * time.Second) }}
+	return &Reconciler{Client: c, Reader: c, Roster: rostertest.Listed{Reader: c}, Events: events.NewFakeRecorder(100), Now: func() time.Time { return epoch.Add(30 * time.Second) }}
 }
 
 func pass(t *testing.T, r *Reconciler) (reconcile.Result, error) {

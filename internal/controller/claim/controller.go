@@ -29,6 +29,7 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
@@ -57,6 +58,8 @@ type Reconciler struct {
 	// from the API server itself.
 	Client client.Client
 	Reader client.Reader
+	// Roster finds in that cache what belongs to a pool.
+	Roster roster.Of
 	Events events.EventRecorder
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
@@ -145,13 +148,13 @@ func (r *Reconciler) holding(ctx context.Context, o client.Object) []reconcile.R
 func bound(c *v1alpha1.Claim) bool { return c.Status.Phase == v1alpha1.ClaimBound }
 
 func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want func(*v1alpha1.Claim) bool) []reconcile.Request {
-	var list v1alpha1.ClaimList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{v1alpha1.FieldPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
+	list, err := r.Roster.Claims(types.NamespacedName{Namespace: namespace, Name: pool})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "the claims of a pool that has changed are not woken", "pool", pool)
 	}
 	var requests []reconcile.Request
-	for i := range list.Items {
-		if c := &list.Items[i]; want(c) {
+	for _, c := range list {
+		if want(c) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
 		}
 	}

@@ -58,7 +58,7 @@ func TestReconciler_heartbeat(t *testing.T) {
 	}
 	restart := func(t *testing.T, r *Reconciler) *Reconciler {
 		t.Helper()
-		return &Reconciler{Client: r.Client, Reader: r.Reader, Events: r.Events, Now: r.Now}
+		return &Reconciler{Client: r.Client, Reader: r.Reader, Roster: r.Roster, Events: r.Events, Now: r.Now}
 	}
 	cases := map[string]struct {
 		reason string

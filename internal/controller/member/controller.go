@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 )
 
 // resync is how often a member is looked at although nothing was heard of it.
@@ -40,6 +41,8 @@ type Reconciler struct {
 	// from the API server itself.
 	Client client.Client
 	Reader client.Reader
+	// Roster finds in that cache what belongs to a pool.
+	Roster roster.Of
 	// Kinds make bodies, of what Sources kept.
 	Kinds   Kinds
 	Sources Sources
@@ -132,12 +135,11 @@ func edited(e event.UpdateEvent) bool {
 
 // enqueue wakes the pool's members whose step depends on its spec, or all.
 func (r *Reconciler) enqueue(ctx context.Context, q queue, pool client.Object, all bool) {
-	var list v1alpha1.MemberList
-	if err := r.Client.List(ctx, &list, client.InNamespace(pool.GetNamespace()), client.MatchingFields{v1alpha1.FieldPool: pool.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		return
+	members, err := r.Roster.Members(client.ObjectKeyFromObject(pool))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "the members of a pool that has changed are not woken", "pool", pool.GetName())
 	}
-	for i := range list.Items {
-		m := &list.Items[i]
+	for _, m := range members {
 		serves := m.Status.Phase == v1alpha1.PhaseAvailable || m.Status.Phase == v1alpha1.PhaseClaimed
 		if all || !serves {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})

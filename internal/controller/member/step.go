@@ -142,10 +142,7 @@ func (s *step) prepare(ctx context.Context) error {
 		return err
 	}
 	s.pool, s.lifecycle = p, snapshot.Lifecycle(&p.Spec, policy)
-	s.target = rollout.Revision(p.Status.TargetRevision)
-	if p.Status.Rollout != nil {
-		s.target = rollout.Revision(p.Status.Rollout.Revision)
-	}
+	s.target = s.aim()
 	s.setPresent()
 	id := s.member.Status.Revision
 	if id == "" {
@@ -156,6 +153,19 @@ func (s *step) prepare(ctx context.Context) error {
 	}
 	s.kind, err = s.r.Kinds.Of(s.build.template)
 	return err
+}
+
+// aim is the pool's target. What a member is rolled to says it before the pool's
+// status does, which is written after what is decided.
+func (s *step) aim() rollout.Revision {
+	p, d := s.pool, s.member.Spec.Disruption
+	switch {
+	case p.Status.ObservedGeneration < p.Generation && d != nil && d.Reason == v1alpha1.DisruptionDrift:
+		return rollout.Revision(s.member.Spec.Revision)
+	case p.Status.Rollout != nil:
+		return rollout.Revision(p.Status.Rollout.Revision)
+	}
+	return rollout.Revision(p.Status.TargetRevision)
 }
 
 // readPool reads the member's pool. A member that is deleted needs none to come

@@ -20,7 +20,9 @@ import (
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/controller/roster/rostertest"
 	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // bodies are a kind whose bodies are what the test says. It notes what it is
@@ -155,7 +157,7 @@ func newBench(t *testing.T, change func(*bench, *v1alpha1.Pool, *v1alpha1.Member
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, m)...).
 		WithStatusSubresource(&v1alpha1.Pool{}, &v1alpha1.Member{}).WithInterceptorFuncs(count).Build()
-	b.Reconciler = &Reconciler{Client: c, Reader: c, Kinds: Kinds{Sim: b.bodies}, Now: func() time.Time { return b.now }}
+	b.Reconciler = &Reconciler{Client: c, Reader: c, Roster: rostertest.Listed{Reader: c}, Kinds: Kinds{Sim: b.bodies}, Now: func() time.Time { return b.now }}
 	return b
 }
 
@@ -252,6 +254,42 @@ func TestReconciler_update(t *testing.T) {
 			}
 			if got := b.stands(m); got != tt.want || b.done() != tt.did || b.writes != tt.writes {
 				t.Errorf("%s: %s after %q and %d writes; want %s after %q and %d", tt.reason, got, b.done(), b.writes, tt.want, tt.did, tt.writes)
+			}
+		})
+	}
+}
+
+// A body is on the target that it was rolled to, though the pool's status, which
+// is written later, does not say so yet: to say it twice would cost a write.
+func TestStep_aim(t *testing.T) {
+	t.Parallel()
+	rolled := &v1alpha1.Disruption{Reason: v1alpha1.DisruptionDrift}
+	tests := map[string]struct {
+		reason   string
+		observed int64
+		rollout  string
+		d        *v1alpha1.Disruption
+		want     rollout.Revision
+	}{
+		"at rest":           {"the status says it", 2, "", nil, "status"},
+		"rolled back":       {"the status says what is aimed at now", 2, "before", nil, "before"},
+		"rolled, and said":  {"the status is the newer one", 2, "", rolled, "status"},
+		"rolled, unsaid":    {"the grant is the newer one", 1, "", rolled, "granted"},
+		"broken, unsaid":    {"which is granted whatever is current", 1, "", &v1alpha1.Disruption{Reason: v1alpha1.DisruptionFailed}, "status"},
+		"untouched, unsaid": {"its revision is the old one", 1, "", nil, "status"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &step{
+				pool:   &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.PoolStatus{ObservedGeneration: tt.observed, TargetRevision: "status"}},
+				member: &v1alpha1.Member{Spec: v1alpha1.MemberSpec{Revision: "granted", Disruption: tt.d}},
+			}
+			if tt.rollout != "" {
+				s.pool.Status.Rollout = &v1alpha1.RolloutStatus{Revision: tt.rollout}
+			}
+			if got := s.aim(); got != tt.want {
+				t.Errorf("%s: it aims at %q, want %q", tt.reason, got, tt.want)
 			}
 		})
 	}

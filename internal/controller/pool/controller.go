@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/fresh"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/rollout"
 )
@@ -53,6 +54,8 @@ type Reconciler struct {
 	// from the API server itself.
 	Client client.Client
 	Reader client.Reader
+	// Roster finds in that cache what belongs to a pool.
+	Roster roster.Of
 	Events events.EventRecorder
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time

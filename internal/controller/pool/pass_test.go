@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/revision"
 	"github.com/pawl-dev/pawl/snapshot"
@@ -43,13 +44,15 @@ func benchmarkPass(b *testing.B, n int) {
 	p := newPool(int32(n))
 	p.Finalizers = []string{v1alpha1.FinalizerMembers}
 	world := served{"pools": {p}, "members": atRest(b, p, n), "controllerrevisions": {stands(b, p)}}
-	first := &cached{Client: world.read(b)}
+	first := &cached{}
+	first.Client, c.Roster = world.read(b)
 	c.Client = first
 	if _, err := c.pass(b.Context(), web); err != nil || first.pool == nil {
 		b.Fatalf("the first pass reports: %+v, %v", first.pool, err)
 	}
 	world["pools"] = []client.Object{first.pool}
-	rest := &cached{Client: world.read(b)}
+	rest := &cached{}
+	rest.Client, c.Roster = world.read(b)
 	c.Client = rest
 	b.ReportAllocs()
 	for b.Loop() {
@@ -151,8 +154,8 @@ func (s served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": "1"}, "items": append([]client.Object{}, s[path.Base(r.URL.Path)]...)})
 }
 
-// read is a client that reads it from an informers' cache.
-func (s served) read(tb testing.TB) client.Client {
+// read is a client that reads it from an informers' cache, and the roster of that.
+func (s served) read(tb testing.TB) (client.Client, roster.Of) {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -173,12 +176,13 @@ func (s served) read(tb testing.TB) client.Client {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), meta.RESTScopeNamespace)
-	informers, err := cache.New(&rest.Config{Host: server.URL}, cache.Options{Scheme: scheme, Mapper: mapper})
+	of := &roster.Roster{}
+	informers, err := cache.New(&rest.Config{Host: server.URL}, cache.Options{Scheme: scheme, Mapper: mapper, NewInformer: of.Follow(nil)})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, o := range []client.Object{&v1alpha1.Member{}, &v1alpha1.Claim{}} {
-		if err := informers.IndexField(ctx, o, v1alpha1.FieldPool, poolField); err != nil {
+		if _, err := informers.GetInformer(ctx, o); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -190,15 +194,5 @@ func (s served) read(tb testing.TB) client.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return c
-}
-
-func poolField(o client.Object) []string {
-	switch o := o.(type) {
-	case *v1alpha1.Member:
-		return []string{o.Spec.Pool}
-	case *v1alpha1.Claim:
-		return []string{o.Spec.Pool}
-	}
-	return nil
+	return c, of
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/controller/roster/rostertest"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/rollout"
 )
@@ -63,7 +64,7 @@ func newBench(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) *
 	b := &bench{t: t, now: time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)}
 	right := func(*v1alpha1.Pool) error { return nil }
 	b.Reconciler = &Reconciler{
-		Client: c, Reader: c, Events: events.NewFakeRecorder(1000), Check: right, Validate: func(*v1alpha1.Pool, map[string]any) error { return nil },
+		Client: c, Reader: c, Roster: rostertest.Listed{Reader: c}, Events: events.NewFakeRecorder(1000), Check: right, Validate: func(*v1alpha1.Pool, map[string]any) error { return nil },
 		Now:    func() time.Time { return b.now },
 		passed: map[types.NamespacedName]time.Time{}, reported: map[types.NamespacedName]time.Time{},
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](passInterval, longestRetry),

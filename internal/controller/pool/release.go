@@ -53,12 +53,11 @@ func (r *Reconciler) releaseAll(ctx context.Context, from client.Reader, pool ty
 // soon as no member needs it: a pool whose finalizer was taken away must not
 // keep its namespace from going.
 func (r *Reconciler) releaseOrphans(ctx context.Context, pool types.NamespacedName) error {
-	var members v1alpha1.MemberList
-	err := r.Client.List(ctx, &members, client.InNamespace(pool.Namespace), client.MatchingFields{v1alpha1.FieldPool: pool.Name}, client.UnsafeDisableDeepCopy)
+	members, err := r.Roster.Members(pool)
 	if err != nil {
 		return errorf(err, "list members of Pool %s", pool.Name)
 	}
-	if len(members.Items) > 0 {
+	if len(members) > 0 {
 		return nil
 	}
 	if err := r.drop(ctx, pool, nil); err != nil {

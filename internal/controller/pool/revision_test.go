@@ -255,7 +255,7 @@ func TestReconciler_hashVersion(t *testing.T) {
 	before := b.versions()
 	for _, version := range []int{2, 1, 2} {
 		again := newBench(t, interceptor.Funcs{Create: identified})
-		again.Client, again.Reader, again.HashVersion, again.now = b.Client, b.Reader, version, b.now
+		again.Client, again.Reader, again.Roster, again.HashVersion, again.now = b.Client, b.Reader, b.Roster, version, b.now
 		b = again
 		b.once()
 		if b.versions() != before {

@@ -277,7 +277,7 @@ func TestReconciler_formerFormat(t *testing.T) {
 	id := b.pool().Status.TargetRevision
 	for i, rendered := range []string{"one", "one", "two"} {
 		again := newBench(t, interceptor.Funcs{Create: identified})
-		again.Client, again.Reader, again.now = b.Client, b.Reader, b.now
+		again.Client, again.Reader, again.Roster, again.now = b.Client, b.Reader, b.Roster, b.now
 		again.Render = func(context.Context, *v1alpha1.Template, map[string]any) (string, error) { return rendered, nil }
 		b = again
 		b.edit(func(p *v1alpha1.Pool) { p.Spec.Update.Type = new(v1alpha1.UpdateManual) })

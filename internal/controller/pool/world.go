@@ -97,31 +97,22 @@ func (w *world) cannot(reason string, err error) { w.reason, w.invalid = reason,
 
 // list reads members, claims and revisions from the cache.
 func (r *Reconciler) list(ctx context.Context, w *world) error {
-	ns := client.InNamespace(w.pool.Namespace)
-	mine := client.MatchingFields{v1alpha1.FieldPool: w.pool.Name}
-	var members v1alpha1.MemberList
-	if err := r.Client.List(ctx, &members, ns, mine, client.UnsafeDisableDeepCopy); err != nil {
+	key := client.ObjectKeyFromObject(w.pool)
+	members, err := r.Roster.Members(key)
+	if err != nil {
 		return errorf(err, "list members of Pool %s", w.pool.Name)
 	}
-	all := make([]*v1alpha1.Member, len(members.Items))
-	for i := range members.Items {
-		all[i] = &members.Items[i]
-	}
-	w.members, w.extra = history.Distinct(all)
+	w.members, w.extra = history.Distinct(members)
 	var revisions appsv1.ControllerRevisionList
-	if err := r.Client.List(ctx, &revisions, ns, client.MatchingLabels{v1alpha1.LabelPool: w.pool.Name}); err != nil {
+	if err := r.Client.List(ctx, &revisions, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelPool: w.pool.Name}); err != nil {
 		return errorf(err, "list revisions of Pool %s", w.pool.Name)
 	}
 	for i := range revisions.Items {
 		w.revisions = append(w.revisions, &revisions.Items[i])
 	}
 	w.revisions = history.Of(w.pool.Name, w.revisions)
-	var claims v1alpha1.ClaimList
-	if err := r.Client.List(ctx, &claims, ns, mine, client.UnsafeDisableDeepCopy); err != nil {
+	if w.claims, err = r.Roster.Claims(key); err != nil {
 		return errorf(err, "list claims of Pool %s", w.pool.Name)
-	}
-	for i := range claims.Items {
-		w.claims = append(w.claims, &claims.Items[i])
 	}
 	return nil
 }
