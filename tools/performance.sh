@@ -25,13 +25,20 @@ metric() {
 # ms FILE BENCHMARK prints the time of one operation in milliseconds.
 ms() { metric "$1" "$2" ns/op | awk '{ printf "%.2f", $1 / 1e6 }'; }
 
-# row WHAT IS ALLOWED prints a row of the table. An empty figure is an error.
+# slowest FILE BENCHMARK prints the same of the slowest of its cases.
+slowest() {
+	awk -v name="$2/" '
+		index($1, name) == 1 && $3 > most { most = $3 }
+		END { if (most) printf "%.2f", most / 1e6 }' "$dir/$1"
+}
+
+# row WHAT FIGURE UNIT ALLOWED prints a row of the table. No figure is an error.
 row() {
 	if [ -z "$2" ]; then
 		echo "performance: no figure for: $1" >&2
 		exit 1
 	fi
-	echo "| $1 | $2 | $3 |"
+	echo "| $1 | $2 $3 | $4 |"
 }
 
 {
@@ -45,14 +52,14 @@ row() {
 	for members in 10000 100000; do
 		if [ $members -eq 10000 ]; then allowed="1 ms"; else allowed="12 ms"; fi
 		for stale in 10 all; do
-			row "engine: a plan for $members members, $stale stale" "$(ms engine "BenchmarkNew/${members}_members,_${stale}_stale") ms" "$allowed"
+			row "engine: a plan for $members members, $stale stale" "$(ms engine "BenchmarkNew/${members}_members,_${stale}_stale")" ms "$allowed"
 		done
 	done
-	row "engine: allocations of a plan for 100000 members" "$(metric engine "BenchmarkNew/100000_members,_all_stale" allocs/op)" "bounded by actions"
-	row "a whole pass over 10000 members, cache, snapshot and report included" "$(ms pass "BenchmarkPass/10000_members") ms" "10 ms"
-	row "simulated rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric simulated BenchmarkRolloutLength x-ideal) ×" "1.05 ×"
-	row "live rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric live BenchmarkRolloutLength x-ideal) ×" "1.15 ×"
-	row "preview of 100000 members, one at a time" "$(ms preview BenchmarkPreview100k) ms" "2000 ms"
+	row "engine: the same, in memory" "$(metric engine "BenchmarkNew/100000_members,_all_stale" allocs/op)" allocations "bounded by actions"
+	row "a whole pass over 10000 members, cache, snapshot and report included" "$(ms pass "BenchmarkPass/10000_members")" ms "10 ms"
+	row "simulated rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric simulated BenchmarkRolloutLength x-ideal)" × "1.05 ×"
+	row "live rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric live BenchmarkRolloutLength x-ideal)" × "1.15 ×"
+	row "preview of 100000 members, under the slowest of six policies" "$(slowest preview BenchmarkPreview100k)" ms "2000 ms"
 } >"$dir/performance.md"
 mv "$dir/performance.md" "$out"
 cat "$out"
