@@ -138,7 +138,7 @@ func (r *run) watch(ctx context.Context) (*sync.WaitGroup, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind, err)
 		}
-		r.traffic.listed(judge, kind, list)
+		r.traffic.listed(judge, kind, list, false)
 		for _, o := range items {
 			if o, ok := o.(client.Object); ok {
 				r.inbox.put(observation{version: version(o.GetResourceVersion()), object: o})

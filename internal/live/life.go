@@ -107,7 +107,7 @@ func (r *run) newInformer(l *life) func(toolscache.ListerWatcher, runtime.Object
 		t := &tap{on: map[types.UID]arrival{}}
 		t.SharedIndexInformer = toolscache.NewSharedIndexInformer(&reader{
 			ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), kind: kind, clock: r.clock, traffic: r.traffic,
-			lag: r.stage.Nature.Lag, born: r.births, tap: t,
+			lag: r.stage.Nature.Lag, born: r.births, tap: t, watcher: r.traffic.controllers(),
 		}, o, resync, i)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *run) stop() error {
 	l.dead.Store(true)
 	l.cancel()
 	<-l.done
-	r.traffic.unread()
+	r.traffic.crashed()
 	r.notices.clear()
 	r.changes.clear()
 	if l.err != nil && !errors.Is(l.err, errDead) && !errors.Is(l.err, context.Canceled) {
@@ -186,24 +186,27 @@ func (l *life) failed() error {
 
 // busy tells since when there is something to do for the controllers; zero for
 // nothing. They have something to do until they have read everything, but for
-// what only time brings.
+// what only time brings: while a list waits for it, those that need the list do
+// not begin, and only what is at work counts.
 func (l *life) busy(t *traffic) (since time.Time) {
 	if l == nil {
 		return time.Time{}
 	}
-	switch listed, waiting := t.begun(); {
-	case waiting:
-		return time.Time{}
-	case !listed:
+	listed, waiting := t.begun()
+	if !listed && !waiting {
 		return l.began
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, q := range l.queues {
-		since = sooner(since, q.busy())
-	}
+	// Against the order in which things go from one to the next, they could pass
+	// by unseen.
 	for _, t := range l.taps {
-		since = sooner(since, t.busy())
+		if !waiting {
+			since = sooner(since, t.busy())
+		}
+	}
+	for _, q := range l.queues {
+		since = sooner(since, q.line.busy(!waiting))
 	}
 	return since
 }
@@ -216,8 +219,9 @@ func (l *life) calmRounds() int {
 	return calmRounds
 }
 
-func (l *life) calmed() {
-	if l != nil {
+// calmed notes that they had nothing to do, having read everything.
+func (l *life) calmed(t *traffic) {
+	if listed, waiting := t.begun(); l != nil && listed && !waiting {
 		l.waited = true
 	}
 }

@@ -47,15 +47,15 @@ func newQueue(c *Clock, l limiter) *queue {
 func (q *queue) Add(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.held:
-		q.kept[r] = true
-	default:
-		q.TypedInterface.Add(r)
-	}
 	if q.notices != nil {
-		q.notices.came(r.NamespacedName)
+		// One that is sent once it is worked on is another one.
+		defer q.notices.came(r.NamespacedName, q.notices.last(r.NamespacedName))
 	}
+	if q.held {
+		q.kept[r] = true
+		return
+	}
+	q.TypedInterface.Add(r)
 }
 
 // hold keeps what comes, or hands out what was kept.
@@ -137,9 +137,6 @@ func (q *queue) stop() {
 	clear(q.waiting)
 }
 
-// busy tells since when something is to be done; zero for nothing.
-func (q *queue) busy() time.Time { return q.line.busy() }
-
 // line is what a queue has to do, from when it comes until it is done; there is
 // no moment in between at which it is neither waiting nor running, for the queue
 // tells it with its own lock held.
@@ -195,11 +192,15 @@ func (l *line) done(r reconcile.Request) {
 	}
 }
 
-func (l *line) busy() (since time.Time) {
+// busy tells since when something is being done or, if all counts, is to be; zero
+// for nothing.
+func (l *line) busy(all bool) (since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.since {
-		since = sooner(since, t)
+	for r, t := range l.since {
+		if all || l.running[r] > 0 {
+			since = sooner(since, t)
+		}
 	}
 	return since
 }

@@ -68,7 +68,7 @@ func TestQueue_Busy(t *testing.T) {
 	q, _ := newTestQueue(t)
 	busy := func(want bool, when string) {
 		t.Helper()
-		if got := !q.busy().IsZero(); got != want {
+		if got := !q.line.busy(true).IsZero(); got != want {
 			t.Errorf("%s busy is %t", when, got)
 		}
 	}
@@ -77,8 +77,14 @@ func TestQueue_Busy(t *testing.T) {
 	busy(false, "with a request that waits")
 	q.Add(requestOf("b"))
 	busy(true, "with a request")
+	if !q.line.busy(false).IsZero() {
+		t.Error("a request that waits is being worked on")
+	}
 	r, _ := q.Get()
 	busy(true, "while it is worked on")
+	if q.line.busy(false).IsZero() {
+		t.Error("nothing is being worked on")
+	}
 	q.Add(r)
 	q.Done(r)
 	busy(true, "when it came again meanwhile")
@@ -98,12 +104,30 @@ func TestQueue_Hold(t *testing.T) {
 	q.notices.sent(requestOf("a").NamespacedName)
 	q.hold(true)
 	q.Add(requestOf("a"))
-	if got := pending(q); got != nil || !q.busy().IsZero() || !q.notices.busy().IsZero() {
+	if got := pending(q); got != nil || !q.line.busy(true).IsZero() || !q.notices.busy().IsZero() {
 		t.Errorf("%q is handed out of a queue that is held", got)
 	}
 	q.hold(false)
 	if diff := cmp.Diff([]string{"a"}, pending(q)); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
+
+// A notice that is sent while an older one is taken in stays on its way.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	n, m := newNotices(), requestOf("a").NamespacedName
+	n.came(m, n.last(m)) // which nobody has sent
+	n.sent(m)
+	first := n.last(m)
+	n.sent(m)
+	n.came(m, first)
+	if n.busy().IsZero() {
+		t.Error("the second one is taken for the first one")
+	}
+	n.came(m, n.last(m))
+	if !n.busy().IsZero() {
+		t.Error("one that has come is on its way")
 	}
 }
 
@@ -115,7 +139,7 @@ func TestQueue_ShutDown(t *testing.T) {
 	q.ShutDown()
 	q.Add(requestOf("b"))
 	q.AddAfter(requestOf("c"), time.Second)
-	if c.move(noon.Add(time.Hour)) || !q.busy().IsZero() {
+	if c.move(noon.Add(time.Hour)) || !q.line.busy(true).IsZero() {
 		t.Error("it still goes on")
 	}
 }

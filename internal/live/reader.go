@@ -26,6 +26,8 @@ type reader struct {
 	lag     func() time.Duration
 	born    *births
 	tap     *tap
+	// watcher is who reads.
+	watcher watcher
 }
 
 var _ toolscache.ListerWatcher = (*reader)(nil)
@@ -62,7 +64,7 @@ func (r *reader) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it stands in for what it calls
 	}
-	r.traffic.asked(r.kind)
+	r.traffic.asked(r.watcher, r.kind)
 	if d := r.late(); d > 0 {
 		t := r.clock.NewTimer(d)
 		defer t.Stop()
@@ -80,7 +82,7 @@ func (r *reader) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 		}
 		return nil
 	})
-	r.traffic.listed(controllers, r.kind, list)
+	r.traffic.listed(r.watcher, r.kind, list, o.Continue != "")
 	return list, nil
 }
 
@@ -150,7 +152,7 @@ func (d *delayed) take(e watch.Event) {
 	if e.Type != watch.Bookmark {
 		r.born.stamp(e.Object, now)
 	}
-	defer r.traffic.saw(controllers, r.kind, o, e.Type == watch.Deleted)
+	defer r.traffic.saw(r.watcher, r.kind, o, e.Type == watch.Deleted)
 	d.mu.Lock()
 	last, before := d.last[o.GetUID()]
 	d.mu.Unlock()

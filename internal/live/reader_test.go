@@ -37,8 +37,9 @@ func memberOf(name string, v int) *v1alpha1.Member {
 
 func newTestReader(lag time.Duration) (*reader, *events) {
 	e := &events{list: &v1alpha1.MemberList{}, FakeWatcher: watch.NewFakeWithChanSize(100, false)}
+	tr := newTraffic()
 	return &reader{
-		ListerWatcherWithContext: e, kind: "members", clock: NewClock(noon), traffic: newTraffic(),
+		watcher: tr.controllers(), ListerWatcherWithContext: e, kind: "members", clock: NewClock(noon), traffic: tr,
 		lag:  func() time.Duration { return lag },
 		born: &births{at: map[types.UID]time.Time{}}, tap: &tap{on: map[types.UID]arrival{}},
 	}, e
@@ -153,7 +154,7 @@ func TestReader_LateList(t *testing.T) {
 		}
 		r.clock.move(noon.Add(time.Hour))
 		synctest.Wait()
-		if _, waiting := r.traffic.begun(); waiting || !done || r.traffic.seen[controllers]["members"].version != 9 {
+		if _, waiting := r.traffic.begun(); waiting || !done || r.traffic.seen[byControllers]["members"].version != 9 {
 			t.Errorf("it waits: %t, and has come: %t", waiting, done)
 		}
 	})

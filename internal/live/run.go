@@ -195,8 +195,17 @@ func (r *run) enter(ctx context.Context, edits []simulate.Edit) error {
 	}
 	r.inbox.mark(r, true)
 	err := r.edit(ctx, edits)
+	r.wait(ctx)
 	r.inbox.mark(r, false)
 	return err
+}
+
+// wait waits until the judge has got all that was written: what is over is over
+// after it.
+func (r *run) wait(ctx context.Context) {
+	for _, all := r.traffic.place(); r.traffic.settled() < all && ctx.Err() == nil; time.Sleep(tick) {
+		continue
+	}
 }
 
 // loop moves the clock to the end of the story: fast while there is nothing to
@@ -267,7 +276,7 @@ func (r *run) step(p *pulse, end time.Time) bool {
 		if !r.clock.Now().Before(end) {
 			return true
 		}
-		r.life.calmed()
+		r.life.calmed(r.traffic)
 		p.calm = 0
 		r.move(r.nextStop(end))
 		return false
@@ -287,9 +296,9 @@ func (r *run) step(p *pulse, end time.Time) bool {
 
 // busy tells since when there is something to do, in real time; zero for never.
 func (r *run) busy() time.Time {
-	since := sooner(r.traffic.busy(), r.life.busy(r.traffic))
-	since = sooner(since, sooner(r.notices.busy(), r.changes.busy()))
-	return sooner(since, r.inbox.busy())
+	since := sooner(r.notices.busy(), r.changes.busy())
+	since = sooner(since, r.traffic.busy())
+	return sooner(since, sooner(r.life.busy(r.traffic), r.inbox.busy()))
 }
 
 // told notes that the controllers, if there are any, are told of a member.

@@ -25,7 +25,9 @@ type Server struct {
 	dir     string
 	process *exec.Cmd
 	done    chan struct{}
-	// guarded tells the guard, by a word, that there is nothing left to do.
+	// guard cleans up after this process, unless a word on guarded tells it that
+	// there is nothing left to do.
+	guard   *exec.Cmd
 	guarded io.WriteCloser
 }
 
@@ -97,7 +99,7 @@ func StartServer(ctx context.Context, pawld string) (*Server, error) {
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = s.process.Wait()
 	}()
-	if err := s.guard(); err != nil {
+	if err := s.startGuard(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	select {
@@ -118,19 +120,19 @@ func StartServer(ctx context.Context, pawld string) (*Server, error) {
 	return s, nil
 }
 
-// guard starts a process that cleans up after this one, however it ends.
-func (s *Server) guard() error {
+// startGuard starts a process that cleans up after this one, however it ends.
+func (s *Server) startGuard() error {
 	g := exec.Command("sh", "-c", guardScript, "guard", fmt.Sprint(s.process.Process.Pid), s.dir) //nolint:noctx // it ends with this process
 	g.Dir = "/"
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var err error
-	if s.guarded, err = g.StdinPipe(); err == nil {
+	in, err := g.StdinPipe()
+	if err == nil {
 		err = g.Start()
 	}
 	if err != nil {
 		return fmt.Errorf("start the guard over pawld: %w", err)
 	}
-	go func() { _ = g.Wait() }()
+	s.guard, s.guarded = g, in
 	return nil
 }
 
@@ -144,9 +146,12 @@ func (s *Server) Stop() error {
 		<-s.done
 	}
 	err := os.RemoveAll(s.dir)
-	if s.guarded != nil {
-		_, told := io.WriteString(s.guarded, "done\n")
-		err = errors.Join(err, told, s.guarded.Close())
+	if s.guard == nil {
+		return err
 	}
+	// A guard that was killed has nothing left to be told.
+	_, _ = io.WriteString(s.guarded, "done\n")
+	_ = s.guarded.Close()
+	_ = s.guard.Wait()
 	return err
 }

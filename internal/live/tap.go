@@ -112,35 +112,56 @@ func (t *tap) follow(h toolscache.ResourceEventHandler) toolscache.ResourceEvent
 // notices are what the world has told the controllers of members, until they
 // reach the queue of the controller that minds them.
 type notices struct {
-	mu sync.Mutex
-	on map[types.NamespacedName]time.Time
+	mu  sync.Mutex
+	seq int
+	on  map[types.NamespacedName]notice
 }
 
-func newNotices() *notices { return &notices{on: map[types.NamespacedName]time.Time{}} }
+// notice is the last one of several, of which the first was sent at a real time.
+type notice struct {
+	seq   int
+	since time.Time
+}
+
+func newNotices() *notices { return &notices{on: map[types.NamespacedName]notice{}} }
 
 func (n *notices) sent(m types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.on[m]; !ok {
-		n.on[m] = time.Now()
+	is, ok := n.on[m]
+	if !ok {
+		is.since = time.Now()
 	}
+	n.seq++
+	is.seq = n.seq
+	n.on[m] = is
 }
 
-func (n *notices) came(m types.NamespacedName) {
+// last is the last notice that was sent; 0 for none.
+func (n *notices) last(m types.NamespacedName) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.on, m)
+	return n.on[m].seq
+}
+
+// came notes that all up to a notice have come.
+func (n *notices) came(m types.NamespacedName, seq int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.on[m].seq <= seq {
+		delete(n.on, m)
+	}
 }
 
 func (n *notices) busy() (since time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for m, t := range n.on {
-		if time.Since(t) > lostAfter {
+	for m, is := range n.on {
+		if time.Since(is.since) > lostAfter {
 			delete(n.on, m)
 			continue
 		}
-		since = sooner(since, t)
+		since = sooner(since, is.since)
 	}
 	return since
 }

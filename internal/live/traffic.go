@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,8 +34,11 @@ type traffic struct {
 	// seen is what each party has seen of a kind; one that is not there does not
 	// read it now.
 	seen [parties]map[string]*sight
-	// lists are the kinds that the controllers have listed, and delayed is how
-	// many of those lists wait for the clock.
+	// told is the newest version of an object that anybody was answered.
+	told map[types.UID]uint64
+	// life is that of the present controllers, lists are the kinds that they have
+	// listed, and delayed is how many of those lists wait for the clock.
+	life    int
 	lists   map[string]bool
 	delayed int
 	count   int
@@ -44,11 +48,30 @@ type traffic struct {
 type party int
 
 const (
-	judge party = iota
-	// controllers: what has reached the reader of their cache.
-	controllers
+	byJudge party = iota
+	// byControllers: what has reached the reader of their cache.
+	byControllers
 	parties
 )
+
+// watcher is a party that may be of a life that is over.
+type watcher struct {
+	party party
+	life  int
+}
+
+// judge is the watcher that judges.
+var judge = watcher{party: byJudge}
+
+// controllers are the present ones.
+func (t *traffic) controllers() watcher {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return watcher{byControllers, t.life}
+}
+
+// over tells whether a watcher is of a life that is over.
+func (t *traffic) over(w watcher) bool { return w.party == byControllers && w.life != t.life }
 
 // sight is what a party has seen of a kind: up to which version, and what is
 // there.
@@ -63,31 +86,41 @@ type write struct {
 
 	kind  string
 	began time.Time
+	// lost is since when nobody knows what it came to.
+	lost time.Time
 }
 
-// answer is what a write came to: a version, or the end of an object, whose
-// version the API server does not tell; neither while it is on its way.
+// answer is what a write came to: a version of an object, or its end. The API
+// server does not tell the version of an end: it is one after that which was told
+// of the object last. Nothing stands in it while the write is on its way.
 type answer struct {
+	uid     types.UID
 	version uint64
-	ended   types.UID
+	ended   bool
 }
 
 // seenBy tells whether what it came to was seen.
 func (a answer) seenBy(s *sight) bool {
 	switch {
-	case s == nil:
+	case s == nil || s.version < a.version:
 		return false
-	case a.ended != "":
-		return !s.there[a.ended]
+	case a.ended:
+		return !s.there[a.uid]
 	}
-	return a.version != 0 && s.version >= a.version
+	return a.version != 0
 }
 
-// lostAfter is when a write is forgotten that nobody ever sees, in real time.
-const lostAfter = 20 * time.Second
+// lostAfter is when a write is forgotten that nobody ever sees, in real time, and
+// failedAfter when one is whose sender has not heard what it came to.
+const (
+	lostAfter   = 20 * time.Second
+	failedAfter = 500 * time.Millisecond
+)
 
 func newTraffic() *traffic {
-	return &traffic{open: map[int]*write{}, seen: [parties]map[string]*sight{{}, {}}, lists: map[string]bool{}}
+	return &traffic{
+		open: map[int]*write{}, seen: [parties]map[string]*sight{{}, {}}, told: map[types.UID]uint64{}, lists: map[string]bool{},
+	}
 }
 
 // begin notes a write that is about to be sent.
@@ -112,31 +145,53 @@ func (t *traffic) end(seq int, is answer) {
 		return
 	}
 	t.count++
+	is.version = max(is.version, t.told[is.uid])
+	if is.uid != "" {
+		t.told[is.uid] = is.version
+	}
 	t.newest = max(t.newest, is.version)
 	w.answer = is
 	t.sweep()
 }
 
+// lose notes that nobody will hear what a write has come to, which the API server
+// may carry out all the same.
+func (t *traffic) lose(seq int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.open[seq]; w != nil {
+		w.lost = time.Now()
+	}
+}
+
 // sweep forgets what everybody has seen.
 func (t *traffic) sweep() {
 	for seq, w := range t.open {
-		read := t.seen[controllers][w.kind]
-		seen := w.seenBy(t.seen[judge][w.kind]) && (read == nil || w.seenBy(read))
-		if seen || time.Since(w.began) > lostAfter {
+		seen := w.seenBy(t.seen[byJudge][w.kind]) && (w.seenBy(t.seen[byControllers][w.kind]) || t.unread(w.kind))
+		if seen || time.Since(w.began) > lostAfter || !w.lost.IsZero() && time.Since(w.lost) > failedAfter {
 			delete(t.open, seq)
 		}
 	}
 }
 
+// unread tells whether the controllers do not read a kind. Once they have asked
+// for a list of it they do, though it may still be on its way, of before a write.
+func (t *traffic) unread(kind string) bool {
+	return t.seen[byControllers][kind] == nil && !t.lists[kind]
+}
+
 // saw notes that somebody has seen an object, or its end, or a bookmark.
-func (t *traffic) saw(who party, kind string, o metav1.Object, ended bool) {
+func (t *traffic) saw(who watcher, kind string, o metav1.Object, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.seen[who][kind]
-	if s == nil {
+	s := t.seen[who.party][kind]
+	if s == nil || t.over(who) {
 		return // it has not listed anything, or does not read any more
 	}
 	s.version = max(s.version, version(o.GetResourceVersion()))
+	if who == judge {
+		t.newest = max(t.newest, s.version) // the end of an object has no other way
+	}
 	switch uid := o.GetUID(); {
 	case ended:
 		delete(s.there, uid)
@@ -146,9 +201,8 @@ func (t *traffic) saw(who party, kind string, o metav1.Object, ended bool) {
 	t.sweep()
 }
 
-// listed notes that somebody has got a list, and unread that the controllers
-// have nothing any more.
-func (t *traffic) listed(who party, kind string, list runtime.Object) {
+// listed notes that somebody has got a list, or one more page of it.
+func (t *traffic) listed(who watcher, kind string, list runtime.Object, more bool) {
 	m, err := meta.ListAccessor(list)
 	if err != nil {
 		return
@@ -162,23 +216,33 @@ func (t *traffic) listed(who party, kind string, list runtime.Object) {
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.seen[who][kind] = s
+	if t.over(who) {
+		return
+	}
+	if was := t.seen[who.party][kind]; was != nil && more {
+		maps.Copy(s.there, was.there)
+	}
+	t.seen[who.party][kind] = s
 	t.sweep()
 }
 
-func (t *traffic) unread() {
+// crashed notes that the controllers are no more.
+func (t *traffic) crashed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.seen[controllers])
+	t.life++
+	clear(t.seen[byControllers])
 	clear(t.lists)
 	t.sweep()
 }
 
-// asked notes that the controllers have listed a kind.
-func (t *traffic) asked(kind string) {
+// asked notes that controllers have asked for a list of a kind.
+func (t *traffic) asked(who watcher, kind string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lists[kind] = true
+	if !t.over(who) {
+		t.lists[kind] = true
+	}
 }
 
 // delay notes that so many lists more wait for the clock.
@@ -196,12 +260,16 @@ func (t *traffic) begun() (listed, waiting bool) {
 	return len(t.lists) == len(resources), t.delayed > 0
 }
 
-// busy tells since when a write is on its way, in real time; zero for none.
+// busy tells since when a write is on its way, in real time; zero for none. What
+// waits for a list that waits for the clock is not.
 func (t *traffic) busy() (since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep()
 	for _, w := range t.open {
+		if t.delayed > 0 && t.seen[byControllers][w.kind] == nil && w.seenBy(t.seen[byJudge][w.kind]) {
+			continue
+		}
 		since = sooner(since, w.began)
 	}
 	return since
@@ -220,9 +288,10 @@ func (t *traffic) place() (version uint64, barrier int) {
 func (t *traffic) settled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.sweep()
 	first := t.seq + 1
 	for seq, w := range t.open {
-		if !w.seenBy(t.seen[judge][w.kind]) {
+		if !w.seenBy(t.seen[byJudge][w.kind]) {
 			first = min(first, seq)
 		}
 	}
@@ -263,15 +332,20 @@ func (r *road) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	seq := r.traffic.begin(kind)
 	res, err := r.RoundTripper.RoundTrip(req)
-	if err != nil || res.StatusCode >= http.StatusMultipleChoices {
+	if err != nil {
+		r.traffic.lose(seq)
+		return nil, err //nolint:wrapcheck // it is a RoundTripper too
+	}
+	if res.StatusCode >= http.StatusMultipleChoices {
 		r.traffic.end(seq, answer{})
-		return res, err //nolint:wrapcheck // it is a RoundTripper too
+		return res, nil
 	}
 	is, err := peek(res)
-	r.traffic.end(seq, is)
 	if err != nil {
+		r.traffic.lose(seq)
 		return nil, err
 	}
+	r.traffic.end(seq, is)
 	return res, nil
 }
 
@@ -299,13 +373,11 @@ func peek(res *http.Response) (answer, error) {
 	if err != nil || json.Unmarshal(data, &o) != nil {
 		return answer{}, err
 	}
-	switch {
-	case o.Kind == "Status": // the object had no finalizer
-		return answer{ended: o.Details.UID}, nil
-	case o.DeletionTimestamp != nil && len(o.Finalizers) == 0: // it has lost the last one
-		return answer{ended: o.UID}, nil
+	if o.Kind == "Status" { // the object had no finalizer
+		return answer{uid: o.Details.UID, ended: o.Details.UID != ""}, nil
 	}
-	return answer{version: version(o.ResourceVersion)}, nil
+	gone := o.DeletionTimestamp != nil && len(o.Finalizers) == 0 // it has lost the last one
+	return answer{uid: o.UID, version: version(o.ResourceVersion), ended: gone}, nil
 }
 
 // version is a resource version as a number; 0 for none.

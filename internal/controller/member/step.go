@@ -155,13 +155,15 @@ func (s *step) prepare(ctx context.Context) error {
 	return err
 }
 
-// aim is the pool's target. What a member is rolled to says it before the pool's
-// status does, which is written after what is decided.
+// aim is the pool's target. What a member is rolled to, unless that is what the
+// pool stands on, says it before the pool's status does, which is written after
+// what is decided.
 func (s *step) aim() rollout.Revision {
-	p, d := s.pool, s.member.Spec.Disruption
+	p, d, granted := s.pool, s.member.Spec.Disruption, s.member.Spec.Revision
+	rolled := d != nil && d.Reason == v1alpha1.DisruptionDrift && granted != p.Status.CurrentRevision
 	switch {
-	case p.Status.ObservedGeneration < p.Generation && d != nil && d.Reason == v1alpha1.DisruptionDrift:
-		return rollout.Revision(s.member.Spec.Revision)
+	case rolled && p.Status.ObservedGeneration < p.Generation:
+		return rollout.Revision(granted)
 	case p.Status.Rollout != nil:
 		return rollout.Revision(p.Status.Rollout.Revision)
 	}

@@ -5,6 +5,7 @@ package roster
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
 // Of gives what belongs to a pool, in no order. It is the cache's own: nobody may
-// change it.
+// change it. Nor does it wait for the cache: whoever asks for a kind has to watch
+// it, so that he is not woken before it is there.
 type Of interface {
 	Members(pool types.NamespacedName) ([]*v1alpha1.Member, error)
 	Claims(pool types.NamespacedName) ([]*v1alpha1.Claim, error)
@@ -42,13 +44,19 @@ func (r *Roster) Follow(makes NewInformer) NewInformer {
 		makes = toolscache.NewSharedIndexInformer
 	}
 	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
-		informer := makes(from, o, resync, by)
+		var found *sources
 		switch o.(type) {
 		case *v1alpha1.Member:
-			r.members.follow(informer)
+			found = &r.members.sources
 		case *v1alpha1.Claim:
-			r.claims.follow(informer)
+			found = &r.claims.sources
+		default:
+			return makes(from, o, resync, by)
 		}
+		all := toolscache.Indexers{byPool: keyOf}
+		maps.Copy(all, by)
+		informer := makes(from, o, resync, all)
+		found.add(informer.GetIndexer())
 		return informer
 	}
 }
@@ -66,21 +74,21 @@ func (r *Roster) Claims(pool types.NamespacedName) ([]*v1alpha1.Claim, error) {
 // byPool is the index's name.
 const byPool = "pawl.dev/pool"
 
-// index finds the objects of a kind in the informers that there are of it: one,
-// or one for each namespace.
-type index[T client.Object] struct {
+// sources are where the objects of a kind are: in one informer, or in one for
+// each namespace.
+type sources struct {
 	mu   sync.RWMutex
 	from []toolscache.Indexer
 }
 
-func (x *index[T]) follow(informer toolscache.SharedIndexInformer) {
-	if err := informer.AddIndexers(toolscache.Indexers{byPool: keyOf}); err != nil {
-		panic(err) // the name is taken, or it has ended before it began
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.from = append(x.from, informer.GetIndexer())
+func (s *sources) add(from toolscache.Indexer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.from = append(s.from, from)
 }
+
+// index finds the objects of a kind.
+type index[T client.Object] struct{ sources }
 
 func (x *index[T]) of(pool types.NamespacedName) ([]T, error) {
 	x.mu.RLock()
