@@ -100,7 +100,7 @@ func (q *pass) wayOut() string {
 	if pool == "" {
 		pool = "POOL"
 	}
-	return fmt.Sprintf("correct the template, or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool)
+	return fmt.Sprintf("correct the template (pawl diff %s shows what it changed), or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool, pool)
 }
 
 // Explain says in one sentence why the member of the snapshot is not updated,

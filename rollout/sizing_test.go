@@ -413,7 +413,7 @@ func TestNew_saysWhatFailed(t *testing.T) {
 	s.Pool = "db"
 	want := `a body of revision B failed, which is update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
 		`what else is in service was left alone, and what failed is healed on A: ` +
-		`correct the template, or take it back (pawl undo db), or try it once more (pawl retry db)`
+		`correct the template (pawl diff db shows what it changed), or take it back (pawl undo db), or try it once more (pawl retry db)`
 	if got := New(s, epoch.Add(2*time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
 		t.Errorf("halted: %+v", got)
 	}

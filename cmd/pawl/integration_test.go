@@ -270,7 +270,7 @@ func TestIntegration_WatchHalted(t *testing.T) {
 	if status != 1 {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
-	p.says(problems, "pool web: UpdateHalted: ", "correct the template, or take it back (pawl undo web)")
+	p.says(problems, "pool web: UpdateHalted: ", "correct the template (pawl diff web shows what it changed), or take it back (pawl undo web)")
 	p.says(p.must("explain", "web"), "UpdateHalted", "Halted")
 }
 
