@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -60,9 +61,13 @@ type Options struct {
 // gracePeriod is how long the controllers may take to finish what they do.
 const gracePeriod = 20 * time.Second
 
+// logging is set up once in a process.
+var logging sync.Once
+
 // Run runs the controllers until ctx ends, and returns once they have stopped.
 func Run(ctx context.Context, c *rest.Config, o Options) error {
-	ctrl.SetLogger(klog.FromContext(ctx)) // once; later calls change nothing
+	// A later call would change nothing, and two at the same time race.
+	logging.Do(func() { ctrl.SetLogger(klog.FromContext(ctx)) })
 	scheme, err := newScheme()
 	if err != nil {
 		return err
