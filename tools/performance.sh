@@ -55,7 +55,7 @@ row() {
 			row "engine: a plan for $members members, $stale stale" "$(ms engine "BenchmarkNew/${members}_members,_${stale}_stale")" ms "$allowed"
 		done
 	done
-	row "engine: the same, in memory" "$(metric engine "BenchmarkNew/100000_members,_all_stale" allocs/op)" allocations "bounded by actions"
+	row "engine: allocations of that plan" "$(metric engine "BenchmarkNew/100000_members,_all_stale" allocs/op)" allocations "bounded by actions"
 	row "a whole pass over 10000 members, cache, snapshot and report included" "$(ms pass "BenchmarkPass/10000_members")" ms "10 ms"
 	row "simulated rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric simulated BenchmarkRolloutLength x-ideal)" × "1.05 ×"
 	row "live rollout, 200 members, 20 at a time, against ⌈n/b⌉ replacements" "$(metric live BenchmarkRolloutLength x-ideal)" × "1.15 ×"

@@ -81,5 +81,5 @@ const (
 )
 
 // FieldPool is the field of Members and Claims that names their Pool; the API
-// server selects by it, and caches index it.
+// server selects by it.
 const FieldPool = "spec.pool"

@@ -4,14 +4,13 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body/sim"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
+	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/internal/source"
 )
 
@@ -24,7 +23,7 @@ type Setting struct {
 	// of Now. Nil: as usual.
 	NewQueue pace.NewQueue
 	// NewInformer makes what the cache reads through. Nil: as usual.
-	NewInformer func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+	NewInformer roster.NewInformer
 	// Namespace is the only one that is looked at. Empty: all are.
 	Namespace string
 	// World is where the bodies of kind sim are; they outlive the controllers.

@@ -70,12 +70,6 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 				return []string{string(m.Spec.Claim.UID)}
 			}
 			return nil
-		}).
-		WithIndex(&v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string {
-			if m, ok := o.(*v1alpha1.Member); ok {
-				return []string{m.Spec.Pool}
-			}
-			return nil
 		}).Build()
 	return &Reconciler{Client: c, Reader: c, Roster: rostertest.Listed{Reader: c}, Events: events.NewFakeRecorder(100), Now: func() time.Time { return epoch.Add(30 * time.Second) }}
 }

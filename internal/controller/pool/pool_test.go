@@ -59,7 +59,6 @@ func newBench(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) *
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Pool{}, &v1alpha1.Member{}).WithInterceptorFuncs(funcs).
 		WithIndex(&v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Member).Spec.Pool} }).
-		WithIndex(&v1alpha1.Claim{}, v1alpha1.FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Claim).Spec.Pool} }).
 		Build()
 	b := &bench{t: t, now: time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)}
 	right := func(*v1alpha1.Pool) error { return nil }
