@@ -1,22 +1,30 @@
 package rollout
 
-// Which slot is on probation, where it is not an index.
+import "time"
+
+// Who is on probation, where it is not the slot of an index.
 const (
 	nobody = -1
-	// anybody: the next slot that asks. All that failed are gone or back.
-	anybody = -2
+	// surgeSlot: a surge slot that is made in this pass.
+	surgeSlot = -2
+	// inService: a member in service that is taken in this pass.
+	inService = -3
 )
 
 // birth is the one function that answers which revision may be born in the
-// slot now; empty means none, and the slot waits.
+// slot now; empty means none, and the slot waits. To ask changes nothing.
 //
 // It is the target, but
 //   - the current revision, if somebody gave up on bringing the slot to the
 //     target;
 //   - the current revision, if otherwise fewer slots than the partition stayed
 //     off the target;
-//   - the current revision, while the target is halted or has a failure that
-//     has not recovered, except for the one slot on probation;
+//   - the current revision, while the target is halted or a failure of it is
+//     open, except for bodies on their way once one has recovered, and for the
+//     one slot on probation;
+//   - the current revision for all whose body is not there yet, while the target
+//     has been booting for far longer than the current one took, and never
+//     served;
 //   - none, if what is to be born cannot be built, or if the slot is above the
 //     ceiling, and stays only because somebody holds it.
 func (q *pass) birth(m *Member) Revision {
@@ -50,50 +58,62 @@ func (q *pass) choose(m *Member) *Record {
 		return c
 	case !q.mayTry(m):
 		return c
+	case q.untried && !q.arriving(m):
+		return c
 	}
 	return t
 }
 
-// onProbation tells whether the slot is the one that may try the target
-// although it has failed.
-func (q *pass) onProbation(m *Member) bool {
-	if q.probation == anybody {
-		q.probation = m.Index
-	}
-	return q.probation == m.Index
+// arriving reports whether the slot has a body of the target that is on its way
+// into service.
+func (q *pass) arriving(m *Member) bool {
+	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served()
 }
 
-// findProbation chooses the slot that failed first, of those that may still
-// recover; if there is none, one that tries the target already; else anybody.
+// findProbation decides which slot tries the target while a failure of it is
+// open: of those that failed and can try the first, or one that tries already;
+// where all that failed are gone or serve on another revision, a surge slot or,
+// if there can be none, a member in service. It is nobody while one that failed
+// is kept as it is: the sentence names it.
 func (q *pass) findProbation() {
-	q.probation = nobody
+	q.probation, q.keeper = nobody, nil
 	if !q.failing {
 		return
 	}
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
-		if !f.Forgiven && m != nil && m.ID == f.ID && !m.leaving() && m.triable() && (!m.InService() || m.Runs == q.target.ID) {
+		switch {
+		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Skipped || m.InService() && m.Runs != q.target.ID:
+		case m.triable():
 			q.probation = f.Index
 			return
+		case q.keeper == nil:
+			q.keeper = m
 		}
 	}
-	for i := range q.s.Members {
+	for _, i := range q.odd {
 		if m := &q.s.Members[i]; q.tries(m) {
 			q.probation = m.Index
 			return
 		}
 	}
-	q.probation = anybody
+	switch {
+	case q.keeper != nil:
+	case q.surgeMost() > q.excess() && q.l.noRoom == 0 && !q.full():
+		q.probation = surgeSlot
+	default:
+		q.probation = inService
+	}
 }
 
-// triable tells whether anything can be tried in the slot now: nobody keeps it
-// as it is.
+// triable reports whether anything can be tried in the slot now: nothing keeps
+// it as it is, and there is room.
 func (m *Member) triable() bool {
-	return !m.Skipped && !m.Stuck && (m.lost() || !m.Held && !m.busy())
+	return !m.Stuck && !m.NoRoom && (m.lost() || !m.Held && !m.busy() && !m.Claimed)
 }
 
-// tries tells whether the slot is to get a body of the target, or has one that
+// tries reports whether the slot is to get a body of the target, or has one that
 // has not recovered yet.
 func (q *pass) tries(m *Member) bool {
 	switch {
@@ -105,6 +125,43 @@ func (q *pass) tries(m *Member) bool {
 		return m.Body && m.Runs == q.target.ID && m.Phase != Failed && (!m.served() || m.ServedSince.After(q.cutoff))
 	}
 }
+
+// slowestBoot is the longest that a body is known to have taken until it came
+// into service.
+func (q *pass) slowestBoot() time.Duration {
+	var slowest time.Duration
+	for i := range q.s.Members {
+		slowest = max(slowest, q.s.Members[i].BootTook)
+	}
+	return slowest
+}
+
+// Bounds of how long a target may boot until nothing more is bet on it.
+const (
+	slowerThan    = 3
+	leastPatience = 10 * time.Second
+)
+
+// findUntried decides whether the target has been on its way for so long, and
+// never come into service, that nobody else is to try it.
+func (q *pass) findUntried() {
+	q.untried = false
+	if q.current.ID == "" || q.current.ID == q.target.ID || q.l.served || q.target.Recovered > 0 || q.l.booting.IsZero() {
+		return
+	}
+	slowest := q.slowestBoot()
+	if slowest == 0 {
+		return // nobody knows
+	}
+	at := q.l.booting.Add(max(slowerThan*slowest, leastPatience))
+	if q.untried = !q.now.Before(at); !q.untried {
+		q.wake(at)
+	}
+}
+
+// unproven reports whether nothing in service is taken until more is known of
+// the target: a body of it is unsettled, or none has come up in time.
+func (q *pass) isUnproven() bool { return q.unsettled || q.untried }
 
 // member finds the slot with the index; nil if there is none.
 func (q *pass) member(index int) *Member {

@@ -18,3 +18,29 @@ func Pick(members []Member, target Revision) int {
 	}
 	return best
 }
+
+// Taken counts a member that still looks free as claimed, since a claim says
+// that it holds it: what was read of the one is older than of the other.
+func (m *Member) Taken() {
+	if m.Free() {
+		m.Claimed = true
+	}
+}
+
+// Release is what decides how a member goes back whose pool uses members again.
+type Release struct {
+	// Blocker is what was last said to keep the member from being updated; empty
+	// for a member that is not stale.
+	Blocker Reason
+	// Held and Skipped are the member's, WindowShut the pool's.
+	Held, Skipped, WindowShut bool
+	// Stale is how many members are off the target, Partition how many are to be.
+	Stale, Partition int
+}
+
+// Replaces reports whether the member is replaced, or updated in place, rather
+// than given to the next holder as it is: it is stale, and a rollout could take
+// it but for the numbers that it may take at once.
+func (r *Release) Replaces() bool {
+	return r.Blocker == Claimed && !r.Held && !r.Skipped && !r.WindowShut && r.Stale > r.Partition
+}

@@ -5,120 +5,149 @@ import (
 	"time"
 )
 
-// judge records new failures and recoveries, and decides whether the rollout
-// is halted, and which slot is on probation.
+// judge keeps the record of the target: it counts failures and bodies that
+// recovered, halts the rollout at the failure limit, and decides whether the
+// pool stands on the target. Then it is known which slot is on probation.
 func (q *pass) judge() {
-	q.record(&q.target)
-	if q.current.ID != q.target.ID {
-		q.record(&q.current)
-	}
-	q.recover(&q.target)
-	if q.current.ID != q.target.ID {
-		q.recover(&q.current)
-	}
-	fallback := q.current.ID != "" && q.current.ID != q.target.ID
-	if fallback && !q.target.Halted && q.target.Failed >= min(q.s.Policy.FailureLimit, MaxFailures) {
-		q.target.Halted, q.target.RolledBack = true, q.s.Policy.Rollback
-		q.note(Action{Kind: Halt, Revision: q.target.ID, Why: WhyFailureLimit}, &q.target)
-	}
-	q.halted = fallback && q.target.Halted
-	q.failing = fallback && !q.halted && q.target.open()
-	q.findProbation()
+	q.begin()
+	q.record()
+	q.recover()
+	q.halt()
+	q.failing = q.rolls() && !q.halted && q.target.open()
+	q.unsettled = q.findUnsettled()
 	q.stand()
+	q.findUntried()
+	q.findProbation()
 }
 
-// record counts each failed incarnation of the revision once.
-func (q *pass) record(r *Record) {
-	for _, i := range q.odd {
-		m := &q.s.Members[i]
-		if m.Phase != Failed || !m.FailedEarly || m.Runs != r.ID || m.Runs == "" {
-			continue
-		}
-		f := find(r.Failures, m)
-		switch {
-		case f < 0 && len(r.Failures) >= MaxFailures:
-			continue
-		case f < 0:
-			r.Failures = append(slices.Clip(r.Failures), Failure{ID: m.ID, Index: m.Index})
-			f = len(r.Failures) - 1
-		case r.Failures[f].Incarnation >= m.Incarnation:
-			continue
-		default:
-			r.Failures = slices.Clone(r.Failures)
-		}
-		r.Failures[f].Incarnation, r.Failures[f].At = m.Incarnation, m.PhaseSince
-		r.Failures[f].Count++
-		r.Failures[f].Forgiven, r.Failures[f].Message = false, m.Message
-		r.Failed++
-		q.note(Action{Kind: RecordFailure, Index: m.Index, Revision: r.ID, Why: WhyEarlyFailure}, r)
+// rolls reports whether the target is another revision than the current one.
+func (q *pass) rolls() bool { return q.current.ID != q.target.ID }
+
+// note adds an action on a revision.
+func (q *pass) note(a Action) {
+	if a.Record == nil {
+		a.Revision, a.Record = q.target.ID, &q.target
 	}
+	q.notes = append(q.notes, a)
 }
 
-// find is where the slot's failure stands, or -1.
-func find(list []Failure, m *Member) int {
-	return slices.IndexFunc(list, func(f Failure) bool { return f.Index == m.Index && f.ID == m.ID })
-}
-
-// recover forgives what has recovered. Where there is a revision to fall back
-// to, one recovery forgives all: it shows that the revision can work.
-// Otherwise each slot is forgiven by itself, so that the others keep their
-// backoff. What is forgiven is dropped once its incarnation has passed.
-func (q *pass) recover(r *Record) {
-	whole := r == &q.target && q.current.ID != q.target.ID
-	recovered := slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven && q.hasRecovered(r, f) })
-	skipped := slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven && q.skips(f) })
-	keep := make([]Failure, 0, len(r.Failures))
-	for _, f := range r.Failures {
-		f.Forgiven = f.Forgiven || q.skips(f) || recovered && (whole || q.hasRecovered(r, f))
-		if !f.Forgiven || q.stillFailed(r, f) {
-			keep = append(keep, f)
-		}
-	}
-	if !recovered && !skipped && len(keep) == len(r.Failures) {
+// begin makes the first revision of which a body recovered the current one,
+// while there is none.
+func (q *pass) begin() {
+	if q.current.ID != "" {
 		return
 	}
-	r.Failures = keep
-	q.note(Action{Kind: Recover, Revision: r.ID, Why: WhyRecovered}, r)
-}
-
-// when is the time of the failure, or long ago if a clock that was ahead wrote it.
-func (f *Failure) when(now time.Time) time.Time {
-	if f.At.After(now) {
-		return time.Time{}
+	switch {
+	case q.worked():
+		q.target.Halted = false
+		q.current = q.target
+		q.note(Action{Kind: Stand, Why: WhyFirst})
+	case q.l.first != "":
+		q.current = Record{ID: q.l.first}
+		r := q.current
+		q.note(Action{Kind: Stand, Revision: r.ID, Record: &r, Why: WhyFirst})
 	}
-	return f.At
 }
 
-// skips tells whether somebody gave up on the slot that failed.
-func (q *pass) skips(f Failure) bool {
-	m := q.member(f.Index)
-	return m != nil && m.ID == f.ID && m.Skipped
-}
+// worked reports whether a body of the target has recovered.
+func (q *pass) worked() bool { return q.target.Recovered > 0 || q.l.proven > 0 }
 
-// stillFailed tells whether the incarnation that was counted is still there, so
-// that it could be counted again.
-func (q *pass) stillFailed(r *Record, f Failure) bool {
-	m := q.member(f.Index)
-	return m != nil && m.ID == f.ID && m.Incarnation == f.Incarnation && m.Runs == r.ID
-}
-
-// hasRecovered tells whether a body of the revision has been in service for
-// long enough in the slot that failed, since it did. If that slot is gone, any
-// body of the target that was born later will do; a failure of another
-// revision goes with its slot.
-func (q *pass) hasRecovered(r *Record, f Failure) bool {
-	m := q.member(f.Index)
-	if m == nil || m.ID != f.ID {
-		if r.ID != q.target.ID || q.l.provenBorn.After(f.when(q.now)) {
-			return true
+// record counts each failed incarnation of the target once. Of a target on
+// which the pool stands only bodies that had not recovered are counted: that
+// delays births, and nothing else.
+func (q *pass) record() {
+	r := &q.target
+	cloned := false
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if m.Phase != Failed || !m.FailedEarly || m.Runs != r.ID || m.Runs == "" || !q.rolls() && m.relapsed() {
+			continue
 		}
-		q.wake(q.unproven)
+		at, known := q.failure(m)
+		if known && r.Failures[at].Incarnation >= m.Incarnation || !known && len(r.Failures) >= MaxFailures {
+			continue
+		}
+		if !cloned {
+			r.Failures, cloned = slices.Clone(r.Failures), true
+		}
+		if !known {
+			at = len(r.Failures)
+			r.Failures = append(r.Failures, Failure{ID: m.ID, Index: m.Index})
+			q.remembered(m, at)
+		}
+		f := &r.Failures[at]
+		f.Incarnation, f.At, f.Forgiven, f.Message = m.Incarnation, m.PhaseSince, false, m.Message
+		f.Count++
+		r.Failed++
+		if m.relapsed() && m.recovered() && !m.RecoveredAt.After(r.Counted) {
+			r.Recovered = max(0, r.Recovered-1) // it was counted, and failed later
+		}
+		q.note(Action{Kind: RecordFailure, Index: m.Index, Why: WhyEarlyFailure})
+	}
+}
+
+// failure is where the slot's failure stands in the record.
+func (q *pass) failure(m *Member) (at int, known bool) {
+	list := q.target.Failures
+	if q.failures == nil && len(list) > 0 {
+		q.failures = make(map[int]int, len(list))
+		for i := range list {
+			q.failures[list[i].Index] = i // of two slots of one index the later one is there
+		}
+	}
+	at, known = q.failures[m.Index]
+	return at, known && list[at].ID == m.ID
+}
+
+// remembered notes where a new failure stands.
+func (q *pass) remembered(m *Member, at int) {
+	if q.failures == nil {
+		q.failures = map[int]int{}
+	}
+	q.failures[m.Index] = at
+}
+
+// recover forgives failures: each, once a body of the target, in whatever slot,
+// has been in service for as long as recovery takes, all of it after the
+// failure. What is forgiven and counts no more is dropped.
+func (q *pass) recover() {
+	r := &q.target
+	var keep []Failure
+	changed := false
+	for i := range r.Failures {
+		f := r.Failures[i]
+		switch skipped := q.skips(&f); {
+		case f.At.After(q.now):
+			f.At, changed = q.now, true // a clock that was ahead wrote it
+		case !f.Forgiven && (skipped || q.outlived(f.At)):
+			f.Forgiven, changed = true, true
+			if skipped {
+				f.Count = 0
+			}
+		}
+		if f.Forgiven && (f.Count == 0 || !q.rolls() && !f.At.After(q.l.recovery)) && !q.stillFailed(&f) {
+			changed = true
+			continue
+		}
+		keep = append(keep, f)
+	}
+	if changed {
+		r.Failures, q.failures = keep, nil
+		q.note(Action{Kind: Recover, Why: WhyRecovered})
+	}
+}
+
+// outlived reports whether a body of the target has been in service without a
+// break for as long as recovery takes, all of it after the time; otherwise it
+// asks to be woken when one will have.
+func (q *pass) outlived(since time.Time) bool {
+	if q.l.serving.IsZero() {
 		return false
 	}
-	if !m.InService() || m.Runs != r.ID || !m.ServedSince.After(f.when(q.now)) {
-		return false
+	if q.l.serving.After(since) {
+		since = q.l.serving
 	}
-	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
+	at := since.Add(q.s.Policy.RecoverAfter())
 	if q.now.Before(at) {
 		q.wake(at)
 		return false
@@ -126,47 +155,108 @@ func (q *pass) hasRecovered(r *Record, f Failure) bool {
 	return true
 }
 
-// stand makes the target the current revision once the whole pool, of one
-// member at least, is on it and has recovered.
+// findUnsettled reports whether a body of the target went down before it
+// recovered, and none has shown since that the target can serve.
+func (q *pass) findUnsettled() bool {
+	return q.rolls() && !q.l.unsettled.IsZero() && !q.outlived(q.l.unsettled)
+}
+
+// skips reports whether somebody gave up on the slot that failed.
+func (q *pass) skips(f *Failure) bool {
+	m := q.member(f.Index)
+	return m != nil && m.ID == f.ID && m.Skipped
+}
+
+// stillFailed reports whether the incarnation that was counted is still there,
+// so that it could be counted again.
+func (q *pass) stillFailed(f *Failure) bool {
+	m := q.member(f.Index)
+	return m != nil && m.ID == f.ID && m.Incarnation == f.Incarnation && m.Runs == q.target.ID
+}
+
+// halt stops the rollout at the failure limit: so many slots in which a body of
+// the target failed, or bodies while none has recovered.
+func (q *pass) halt() {
+	t := &q.target
+	if q.rolls() && !t.Halted && q.failedSlots() >= q.failureLimit() {
+		t.Halted, t.RolledBack = true, q.s.Policy.Rollback && q.current.ID != ""
+		q.note(Action{Kind: Halt, Why: WhyFailureLimit})
+	}
+	q.halted = q.rolls() && t.Halted
+}
+
+// failedSlots is what counts towards the failure limit.
+func (q *pass) failedSlots() int {
+	if q.worked() {
+		return q.target.slots()
+	}
+	return q.target.Failed
+}
+
+// failureLimit is how much of that is too much: no more than there are slots,
+// where slots are counted.
+func (q *pass) failureLimit() int {
+	limit := min(q.s.Policy.FailureLimit, MaxFailures)
+	if q.worked() {
+		limit = min(limit, q.l.slots+q.l.onTop)
+	}
+	return max(1, limit)
+}
+
+// stand makes the target the current revision: nothing holds it up, whatever
+// serves and could be rolled is on it, and enough of its bodies have recovered.
 func (q *pass) stand() {
-	if q.current.ID == q.target.ID || q.halted || q.failing || q.l.leaving > 0 {
+	if !q.rolls() || q.halted || q.failing || q.unsettled || q.s.Policy.Partition > 0 || q.l.behind > 0 {
 		return
 	}
-	n := q.l.slots + q.l.onTop
-	if n == 0 || q.l.slots < q.s.Policy.Desired || q.plan.Counts.Updated < n {
+	if q.target.Recovered+q.l.proven < q.enoughToStand() {
+		q.wake(q.unproven)
 		return
 	}
-	if q.l.proven < n {
-		if q.plan.Counts.InService >= n {
-			q.wake(q.unproven)
-		}
-		return
-	}
-	q.target.Failures, q.target.Failed = nil, 0
-	q.note(Action{Kind: Stand, Revision: q.target.ID, Why: WhyWholePool}, &q.target)
+	q.target = Record{ID: q.target.ID, Since: q.target.Since, Missing: q.target.Missing}
+	q.note(Action{Kind: Stand, Why: WhyWholePool})
+	q.current = q.target
 }
 
-// note adds an action on a revision, with its record as it is now.
-func (q *pass) note(a Action, r *Record) {
-	c := *r
-	a.Record = &c
-	q.plan.Actions = append(q.plan.Actions, a)
+// enoughToStand is how many bodies of the target have to have recovered: as many
+// as the size asks for, less the members that something keeps off it and the
+// slots whose last body of it failed or is unsettled, but half of the size and
+// one at least.
+func (q *pass) enoughToStand() int {
+	d := q.s.Policy.Desired
+	n := d - q.l.exempt - q.l.shaky
+	for i := range q.target.Failures {
+		f := &q.target.Failures[i]
+		m := q.member(f.Index)
+		if f.Count > 0 && m != nil && m.ID == f.ID && (!m.InService() || m.Runs != q.target.ID) {
+			n--
+		}
+	}
+	return max(n, (d+1)/2, 1)
 }
 
-// backoff is when the slot may try the revision again, on which it failed.
-func (q *pass) backoff(m *Member) (ready bool) {
-	for _, r := range []*Record{&q.target, &q.current} {
-		if r.ID != m.Runs {
-			continue
-		}
-		if f := find(r.Failures, m); f >= 0 {
-			at := r.Failures[f].when(q.now).Add(BackoffAfter(r.Failures[f].Count))
-			if q.now.Before(at) {
-				q.wake(at)
-				return false
-			}
-		}
-		return true
+// count stores how many bodies of the target have recovered, where the slot that
+// shows one of them goes.
+func (q *pass) count() {
+	r := &q.target
+	if !q.counting || !q.rolls() || q.halted {
+		return
 	}
-	return true
+	r.Recovered += q.l.proven
+	r.Counted = q.now
+	q.note(Action{Kind: Recover, Why: WhyCounted})
+}
+
+// forgets reports whether with the slot a body is forgotten that recovered and
+// is not counted yet.
+func (q *pass) forgets(m *Member) bool {
+	t := &q.target
+	switch {
+	case !q.rolls() || m.relapsed():
+		return false
+	case m.Runs == t.ID && m.served() && m.DownSince.IsZero():
+		at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
+		return !q.now.Before(at) && at.After(t.Counted)
+	}
+	return m.Recovered == t.ID && m.Recovered != "" && m.RecoveredAt.After(t.Counted) && m.RecoveredAt.After(t.Since)
 }

@@ -46,13 +46,14 @@ func (q *pass) healFailed(i int) {
 		return
 	}
 	rev := q.birth(m)
-	switch {
+	switch next := m.nextAttempt(q.now); {
 	case rev == "":
 		q.starve(m)
 		return
-	case rev == m.Runs && !q.backoff(m):
+	case rev == m.Runs && q.now.Before(next):
+		q.wake(next)
 		return
-	case rev != m.Runs && m.served() && m.Body && !q.repair():
+	case rev != m.Runs && m.served() && !m.Gone && !q.repair():
 		return
 	}
 	why := WhyFailed
@@ -78,11 +79,21 @@ func (q *pass) rollDown() {
 	if q.gate != "" || q.s.WindowShut || n <= 0 {
 		return
 	}
-	for _, i := range q.first(n, q.isStaleDown) {
-		if rev := q.birth(&q.s.Members[i]); rev != "" && rev != q.s.Members[i].Runs && q.repair() {
-			q.replace(i, Drift, rev, WhyStaleDown)
+	for _, i := range q.first(n, q.repairable) {
+		if q.repair() {
+			q.replace(i, Drift, q.birth(&q.s.Members[i]), WhyStaleDown)
 		}
 	}
+}
+
+// repairable reports whether another revision may be born in place of a stale
+// body that is down.
+func (q *pass) repairable(m *Member) bool {
+	if !q.isStaleDown(m) {
+		return false
+	}
+	rev := q.birth(m)
+	return rev != "" && rev != m.Runs
 }
 
 func (q *pass) isStaleDown(m *Member) bool {
@@ -96,24 +107,24 @@ func (q *pass) isStaleDown(m *Member) bool {
 func (q *pass) recycle() {
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if !q.mayRecycle(m) || q.done.has(i) {
+		if !q.recyclable(m) || q.done.has(i) {
 			continue
 		}
 		rev := q.birth(m)
 		if rev == "" || m.Free() && (q.recycleLimit() != Next || q.failing && rev == q.target.ID) {
 			continue
 		}
-		if m.Free() {
-			q.l.rolling++
-			if q.takeable(m) {
-				q.taken++
-			}
+		if !m.Free() {
+			q.replace(i, Requested, rev, WhyAsked)
+			continue
 		}
-		q.replace(i, Requested, rev, WhyAsked)
+		q.replaceOrRemove(i, Requested, rev, WhyAsked)
 	}
 }
 
-func (q *pass) mayRecycle(m *Member) bool {
+// recyclable reports whether somebody asked for another body, and nothing keeps
+// the one that is there.
+func (q *pass) recyclable(m *Member) bool {
 	return m.Asked && m.Body && !m.live() && !m.Deleting && !m.Stuck && !m.Claimed && !m.Held && !m.busy() &&
 		m.Phase != Quarantined && m.Phase != Failed
 }

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // bearing is how a member stands to the target.
 type bearing uint8
@@ -18,29 +21,53 @@ type ledger struct {
 	// slots are those that stay, neither leaving nor quarantined, and count
 	// towards the desired number; onTop those that stay and come on top of it.
 	slots, onTop int
-	// up are the members in service of those that count, free those that can be
-	// claimed.
-	up, free int
+	// up are the members in service of those that count, free those that nobody
+	// holds, claimable those of them that a claim could get.
+	up, free, claimable int
 	// rolling and repairing as Member says.
 	rolling, repairing int
 	// off are the slots that are not bound for the target.
 	off int
-	// work are the stale members in service that could be taken, but for the
-	// partition and the pool's own limits.
-	work int
+	// work are the members in service that could be taken, stale ones but for the
+	// partition and the pool's own limits; asked those of them that somebody asked
+	// to recycle and that are not stale.
+	work, asked int
+	// behind are the members off the target that serve and stay with nothing to
+	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
+	// pausing are the exempt ones that are claimed or busy: they may be taken in
+	// their next pause.
+	behind, exempt, pausing int
 	// unborn are slots owed a body, leaving those on their way out, returning
 	// those of them that somebody deletes: they are made anew in their place.
 	unborn, leaving, returning int
 	// noRoom are births refused for lack of capacity.
 	noRoom int
-	// proven are the members of the target that have recovered; provenBorn is
-	// the latest birth among them.
-	proven     int
-	provenBorn time.Time
+	// proven are the bodies of the target that recovered since Record.Counted, as
+	// the members show; recovery is when the last one did.
+	proven   int
+	recovery time.Time
+	// serving is since when the target's body that is in service for longest is,
+	// zero if none is; served: one of its bodies has been.
+	serving time.Time
+	served  bool
+	// unsettled is when the last unsettled body of the target first went down,
+	// zero if there is none; shaky how many there are.
+	unsettled time.Time
+	shaky     int
+	// booting is when the oldest body of the target was born that has not served.
+	booting time.Time
+	// first is a revision of which a body has recovered, while there is no
+	// current one.
+	first Revision
+	// hopeless are slots that are down and on their way to nothing: no excess that
+	// could stand in for a member.
+	hopeless int
+	// unsure are free members of unknown occupancy.
+	unsure int
+	// kept are slots that were made for a claim and are still to be given to one.
+	kept int
 	// ordered: somebody has given members a cost.
 	ordered bool
-	// oldest is when the member that is on its way for longest set out.
-	oldest time.Time
 }
 
 // read enters every member, and notes those that are not simply in service.
@@ -50,11 +77,19 @@ func (q *pass) read() {
 	q.proving = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
 	q.cutoff = q.now.Add(-p.RecoverAfter())
 	c := &q.plan.Counts
+	before := -1
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
+		if m.Index <= before {
+			q.invalid = fmt.Errorf("members: index %d at place %d follows %d; list them in ascending order, each once", m.Index, i, before)
+			return
+		}
+		before = m.Index
 		if m.Simple() {
+			q.ahead = q.ahead || m.ServedSince.After(q.now)
 			q.enterSimple(m)
 		} else {
+			q.ahead = q.ahead || m.ahead(q.now)
 			q.enter(m)
 			q.odd = append(q.odd, i)
 		}
@@ -81,6 +116,7 @@ func (e *extent) add(i int) {
 // else is to be said of it. Most are; only such may be among the [Rest].
 func (m *Member) Simple() bool {
 	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
+		m.UnsettledSince.IsZero() && !m.ForClaim &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }
 
@@ -93,6 +129,7 @@ func (q *pass) enterSimple(m *Member) {
 		l.slots++
 		l.up++
 		l.free++
+		q.enterFree(m)
 	case q.s.Policy.Warm:
 		c.Claimed++
 		l.onTop++
@@ -104,15 +141,24 @@ func (q *pass) enterSimple(m *Member) {
 	if m.Cost != 0 {
 		l.ordered = true
 	}
+	if q.proving {
+		q.prove(m)
+	}
 	if m.Runs == q.s.Target.ID {
 		c.Updated++
-		q.prove(m)
+		l.served = true
 		return
 	}
 	c.Stale++
 	l.off++
 	if m.nobodys() && !m.Skipped { // as takeable says
 		l.work++
+		l.behind++
+		return
+	}
+	l.exempt++
+	if !m.Held && !m.Skipped {
+		l.pausing++
 	}
 }
 
@@ -128,13 +174,14 @@ func (q *pass) enter(m *Member) {
 	}
 	if m.Free() {
 		l.free++
+		q.enterFree(m)
+	}
+	if q.proving {
+		q.proveOdd(m, up)
 	}
 	switch q.bearing(m) {
 	case updated:
 		c.Updated++
-		if up {
-			q.prove(m)
-		}
 	case stale:
 		c.Stale++
 		if q.takeable(m) {
@@ -142,6 +189,19 @@ func (q *pass) enter(m *Member) {
 		}
 	case unsure:
 		c.Unknown++
+	}
+	switch q.stance(m) {
+	case behind:
+		l.behind++
+	case exempt:
+		l.exempt++
+		if !m.Held && !m.Skipped && q.bearing(m) == stale {
+			l.pausing++
+		}
+	}
+	if q.recyclable(m) && m.Free() && q.bearing(m) != stale {
+		l.work++
+		l.asked++
 	}
 	if m.Claimed {
 		c.Claimed++
@@ -167,6 +227,9 @@ func (q *pass) enter(m *Member) {
 		l.onTop++
 	} else {
 		l.slots++
+		if q.keeps(m) {
+			l.kept++
+		}
 	}
 	if q.off(m) {
 		l.off++
@@ -174,6 +237,57 @@ func (q *pass) enter(m *Member) {
 	if !up {
 		q.enterDown(m)
 	}
+}
+
+// enterFree adds what depends on whether work runs on a free member.
+func (q *pass) enterFree(m *Member) {
+	switch m.Occupancy {
+	case Idle:
+		q.l.claimable++
+	case OccupancyUnsure:
+		q.l.unsure++
+	}
+}
+
+// standing is how a member that serves and stays stands in the way of the pool
+// standing on the target.
+type standing uint8
+
+const (
+	aside  standing = iota // not at all
+	behind                 // off the target, with nothing to keep it there
+	exempt                 // off the target, and kept there by something else
+)
+
+func (q *pass) stance(m *Member) standing {
+	switch {
+	case !m.InService() || m.leaving():
+		return aside
+	case q.bearing(m) == unsure:
+		return exempt
+	case q.bearing(m) != stale:
+		return aside
+	case !m.nobodys() || m.Skipped:
+		return exempt
+	}
+	return behind
+}
+
+// keeps reports whether the slot was made for a claim that waited and is no
+// excess yet: its body boots, or has not been free for as long as that took.
+func (q *pass) keeps(m *Member) bool {
+	if !m.ForClaim || m.Claimed || m.leaving() || m.Incarnation > 1 || m.live() || q.s.Deleting {
+		return false
+	}
+	if m.coming() {
+		return !m.NoRoom
+	}
+	until := m.ServedSince.Add(m.BootTook)
+	if !m.Free() || !q.now.Before(until) {
+		return false
+	}
+	q.wake(until)
+	return true
 }
 
 // enterDown adds what only members out of service have.
@@ -190,58 +304,92 @@ func (q *pass) enterDown(m *Member) {
 	}
 	if m.Repairing() {
 		c.Repairing++
-		until := m.Disruption.Since.Add(q.s.Policy.ProgressDeadline)
-		if m.Phase != Terminating {
-			l.repairing++
-		} else if q.now.Before(until) {
+		if until, counts := q.repairs(m); counts {
 			l.repairing++
 			q.wake(until)
 		}
 	}
 	if m.unborn() {
 		l.unborn++
-	}
-	if since, on := m.underway(); on && (l.oldest.IsZero() || since.Before(l.oldest)) {
-		l.oldest = since
+	} else if !q.onTop(m) && (!m.coming() || m.Attempts > 0) {
+		l.hopeless++
 	}
 }
 
-// underway tells since when the member is on its way into service.
-func (m *Member) underway() (time.Time, bool) {
-	switch {
-	case m.Rolling() || m.Repairing():
-		return m.Disruption.Since, true
-	case m.coming() || m.Phase == Failed:
-		return m.BornAt, true
-	}
-	return time.Time{}, false
+// repairs reports until when the member counts as being repaired: from the
+// decision on, until it is back, its first birth has failed or progressDeadline
+// is over. Whatever does not come back hides no other.
+func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
+	until = notAfter(m.Disruption.Since, q.now).Add(q.s.Policy.ProgressDeadline)
+	failed := m.NoRoom || m.Attempts > 0 && !m.served() || m.live() && !m.served()
+	return until, !failed && q.now.Before(until)
 }
 
-// prove counts a member of the target that has recovered, or asks to be woken
-// when it will have.
+// prove counts a member that is simply in service among the bodies that
+// recovered, or asks to be woken when it will have.
 func (q *pass) prove(m *Member) {
-	if !q.proving {
+	if m.Runs != q.s.Target.ID {
+		if q.s.Current.ID == "" && q.l.first == "" && !m.ServedSince.After(q.cutoff) {
+			q.l.first = m.Runs
+		}
+		q.remember(m)
 		return
 	}
+	if q.l.serving.IsZero() || m.ServedSince.Before(q.l.serving) {
+		q.l.serving = m.ServedSince
+	}
+	after := q.s.Policy.RecoverAfter()
 	if m.ServedSince.After(q.cutoff) {
-		q.unproven = earliest(q.unproven, m.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
+		q.remember(m)
 		return
 	}
-	q.l.proven++
-	if m.BornAt.After(q.l.provenBorn) {
-		q.l.provenBorn = m.BornAt
+	at := m.ServedSince.Add(after)
+	if at.After(q.l.recovery) {
+		q.l.recovery = at
+	}
+	if m.recovered() {
+		at = m.RecoveredAt // and was back after a break
+	}
+	if at.After(q.s.Target.Counted) {
+		q.l.proven++
+	} else {
+		q.remember(m)
 	}
 }
 
-// latest is when a member last came into service.
-func (q *pass) latest() time.Time {
-	var last time.Time
-	for i := range q.s.Members {
-		if m := &q.s.Members[i]; m.ServedSince.After(last) && m.InService() {
-			last = m.ServedSince
-		}
+// remember counts a body of the target that was in the slot before and has
+// recovered, as far as that is not counted yet.
+func (q *pass) remember(m *Member) {
+	t := &q.s.Target
+	if m.Recovered == t.ID && m.Recovered != "" && m.RecoveredAt.After(t.Counted) && m.RecoveredAt.After(t.Since) && !m.relapsed() {
+		q.l.proven++
 	}
-	return last
+}
+
+// proveOdd does the same for any other member, and notes what is unsettled.
+func (q *pass) proveOdd(m *Member, up bool) {
+	if up && m.Runs != "" {
+		q.prove(m)
+	} else {
+		q.remember(m)
+	}
+	if m.Runs != q.s.Target.ID || !m.Body {
+		return
+	}
+	if m.served() {
+		q.l.served = true
+	} else if m.coming() && (q.l.booting.IsZero() || m.BornAt.Before(q.l.booting)) {
+		q.l.booting = m.BornAt
+	}
+	settled := m.UnsettledSince.IsZero() || m.recovered() || up && !m.ServedSince.After(q.cutoff)
+	if settled || m.Phase == Failed || m.live() || q.s.Current.ID == q.s.Target.ID {
+		return
+	}
+	q.l.shaky++
+	if m.UnsettledSince.After(q.l.unsettled) {
+		q.l.unsettled = m.UnsettledSince
+	}
 }
 
 // bearing tells how the member stands to the target.
@@ -268,30 +416,43 @@ func (q *pass) off(m *Member) bool {
 	return m.Runs != q.s.Target.ID
 }
 
-// floorRoom is how many more free members may be taken down to the floor.
+// floorRoom is how many more members that a claim could get may be taken down
+// to the floor.
 func (q *pass) floorRoom() int {
 	if !q.s.Policy.HasFloor {
-		return q.l.free
+		return max(1, q.l.claimable)
 	}
-	return q.l.free - q.s.Policy.MinAvailable
+	return q.l.claimable - q.s.Policy.MinAvailable
 }
 
-// excess is how many slots there are above the desired number.
-func (q *pass) excess() int { return max(0, q.l.slots-q.desired()) }
+// excess is how many slots there are above the desired number, but for those
+// that are kept for claims.
+func (q *pass) excess() int {
+	return max(0, q.l.slots-max(q.desired(), q.capped(q.s.Policy.Desired+q.l.kept)))
+}
+
+// demand is how many members the claims that wait add to a warm pool: those of
+// unknown occupancy may turn out to be what they wait for.
+func (q *pass) demand() int {
+	if !q.s.Policy.Warm || q.s.Deleting {
+		return 0
+	}
+	return max(0, q.s.Waiting-q.l.unsure)
+}
 
 // desired is how many slots there should be: what the size says, in a warm pool
 // one more for each claim that waits, and no more than the ceiling leaves.
-func (q *pass) desired() int {
+func (q *pass) desired() int { return q.capped(q.s.Policy.Desired + q.demand()) }
+
+// capped is the number of slots, or what the ceiling leaves of it; none in a
+// pool that goes.
+func (q *pass) capped(n int) int {
 	p := &q.s.Policy
-	if q.s.Deleting {
+	switch {
+	case q.s.Deleting:
 		return 0
-	}
-	n := p.Desired
-	if p.Warm {
-		n += q.s.Waiting
-	}
-	if p.HasCeiling {
-		n = max(0, min(n, p.MaxMembers-q.l.onTop))
+	case p.HasCeiling:
+		return max(0, min(n, p.MaxMembers-q.l.onTop))
 	}
 	return n
 }
@@ -305,8 +466,8 @@ func (q *pass) partition() int {
 	return q.s.Policy.Partition
 }
 
-// capped tells whether the ceiling keeps the pool below its size.
-func (q *pass) capped() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
+// short reports whether the ceiling keeps the pool below its size.
+func (q *pass) short() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
 
 // onTop tells whether the member does not count towards the desired number. One
 // whose claim goes with its body does.

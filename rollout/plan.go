@@ -21,6 +21,9 @@ type Plan struct {
 	// purpose. It is to be stored, and given to the next pass: what a
 	// scale-down leaves over is not surge.
 	Surge int
+	// Size is the number of members for which slots are made. It is to be stored,
+	// and given to the next pass, which thereby sees that the pool has grown.
+	Size int
 	// Next is one sentence: what happens next, or who has to do what.
 	Next string
 
@@ -83,7 +86,12 @@ func New(s *Snapshot, now time.Time) *Plan {
 // looks ahead asks so often that sentences take longer than decisions.
 func Decide(s *Snapshot, now time.Time) *Plan {
 	q := &pass{s: s, now: now, plan: &Plan{}, target: s.Target, current: s.Current}
-	q.read()
+	if q.invalid = s.Validate(); q.invalid == nil {
+		q.read()
+	}
+	if q.ahead && q.invalid == nil {
+		return Decide(s.asOf(now), now)
+	}
 	q.gate = q.closed()
 	if q.readable() {
 		q.judge()
@@ -97,9 +105,26 @@ func Decide(s *Snapshot, now time.Time) *Plan {
 		q.rollUp()
 		q.surge()
 	}
-	q.plan.Surge = min(q.excess(), q.surplus)
+	q.plan.Surge, q.plan.Size = min(q.excess(), q.surplus), q.size()
+	q.count()
+	q.conclude()
 	q.plan.pass = q
 	return q.plan
+}
+
+// conclude puts what is stored with revisions before all other actions. What
+// concerns the target is one record, whatever came to it.
+func (q *pass) conclude() {
+	if len(q.notes) == 0 {
+		return
+	}
+	target := q.target
+	for i := range q.notes {
+		if q.notes[i].Record == &q.target {
+			q.notes[i].Record = &target
+		}
+	}
+	q.plan.Actions = append(q.notes, q.plan.Actions...)
 }
 
 // pass is the state of one planning.
@@ -112,7 +137,23 @@ type pass struct {
 	// target and current are the records as this pass leaves them.
 	target, current Record
 	halted, failing bool
-	probation       int
+	// unsettled: a body of the target went down before it recovered, and none has
+	// served long enough since. untried: none has come up, for too long.
+	unsettled, untried bool
+	// probation is the slot that tries the target while failing, keeper one that
+	// failed and is kept as it is.
+	probation int
+	keeper    *Member
+	// notes are the actions on revisions; failures is where in the record each
+	// slot's failure stands, made when it is asked for.
+	notes    []Action
+	failures map[int]int
+	// invalid is what is wrong with the snapshot. ahead: a clock that was ahead
+	// wrote some of it.
+	invalid error
+	ahead   bool
+	// counting: a slot goes with which a body that recovered would be forgotten.
+	counting bool
 	// gate is what keeps the whole rollout from going on.
 	gate Reason
 	// odd are the positions of members that are not simply in service, in
@@ -148,6 +189,8 @@ type pass struct {
 func (q *pass) closed() Reason {
 	p := &q.s.Policy
 	switch {
+	case q.invalid != nil:
+		return InvalidSnapshot
 	case !q.readable() && q.s.WritesUnseen:
 		return WritesUnseen
 	case !q.readable():
@@ -228,6 +271,7 @@ func (q *pass) remove(i int, c Cause, why Why) {
 		to = q.current.ID // it is stale; what it was to become says nothing of what it is
 	}
 	q.leave(m)
+	q.counting = q.counting || q.forgets(m)
 	if !m.leaving() {
 		if q.off(m) {
 			q.l.off--
@@ -241,7 +285,7 @@ func (q *pass) remove(i int, c Cause, why Why) {
 	if m.live() && m.Disruption.Cause == ClaimEnded {
 		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
 	}
-	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale}, to, why)
+	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale || why == WhyAsked}, to, why)
 }
 
 func (q *pass) disrupt(i int, d Disruption, to Revision, why Why) {
@@ -260,6 +304,9 @@ func (q *pass) leave(m *Member) {
 	}
 	if m.Free() {
 		q.l.free--
+		if m.Occupancy == Idle {
+			q.l.claimable--
+		}
 	}
 }
 

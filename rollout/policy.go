@@ -1,5 +1,10 @@
 package rollout
 
+import (
+	"math"
+	"math/bits"
+)
+
 // Share is a number of members, or a percentage of the desired number.
 type Share struct {
 	// N is the number, or the percentage.
@@ -17,7 +22,22 @@ func (s Share) Up(n int) int {
 	if !s.Percent {
 		return s.N
 	}
-	return (s.N*n + 99) / 100
+	return percent(s.N, n, 99)
+}
+
+// percent is p percent of n, with so many hundredths added before it is rounded
+// down; no larger than an int holds, and not below 0.
+func percent(p, n, add int) int {
+	if p <= 0 || n <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(p), uint64(n))
+	low, carry := bits.Add64(low, uint64(add), 0)
+	if high += carry; high >= 100 {
+		return math.MaxInt
+	}
+	share, _ := bits.Div64(high, low, 100)
+	return int(min(share, math.MaxInt))
 }
 
 // Budget resolves maxUnavailable (rounded down) and maxSurge (rounded up) of n

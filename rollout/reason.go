@@ -8,6 +8,7 @@ type Reason string
 // whole rollout, then the member itself, then a window or budget, then the
 // pool's own limits.
 const (
+	InvalidSnapshot         Reason = "InvalidSnapshot"
 	WritesUnseen            Reason = "WritesUnseen"
 	Unreachable             Reason = "Unreachable"
 	SourcesUnresolved       Reason = "SourcesUnresolved"
@@ -32,6 +33,7 @@ const (
 	UnavailableLimit Reason = "UnavailableLimit"
 	FloorReached     Reason = "FloorReached"
 	InFlightLimit    Reason = "InFlightLimit"
+	Unproven         Reason = "Unproven"
 	Backoff          Reason = "Backoff"
 
 	RollingMember Reason = "Rolling"

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // reasons that a member can have, by rank: the order in which they are looked
 // for.
 var reasons = [...]Reason{
-	"", WritesUnseen, Unreachable, SourcesUnresolved, ManualPolicy, HaltedTarget, FailedReplacement,
+	"", InvalidSnapshot, WritesUnseen, Unreachable, SourcesUnresolved, ManualPolicy, HaltedTarget, FailedReplacement,
 	PausedRollout, FloorUnreachable, PoolResizing, RevisionNotReproducible,
 	Claimed, BusyMember, OccupancyUnknown, HeldMember, Partitioned,
-	OutsideWindow, BudgetFull, NoSurgeCapacity, UnavailableLimit, FloorReached, InFlightLimit, Backoff,
+	OutsideWindow, BudgetFull, NoSurgeCapacity, UnavailableLimit, FloorReached, InFlightLimit, Unproven, Backoff,
 	RollingMember, Next,
 }
 
@@ -111,7 +112,7 @@ func (q *pass) blocked(r Reason) (n, example int) {
 	return 0, 0
 }
 
-// moving tells whether something is on its way to the target.
+// moving reports whether something is on its way to the target.
 func (q *pass) moving() bool {
 	if q.plan.Counts.Rolling > 0 || q.plan.Counts.Repairing > 0 {
 		return true
@@ -133,31 +134,40 @@ func (q *pass) moving() bool {
 // updatedCondition says whether every member is on the target and, if not, why.
 func (q *pass) updatedCondition() Condition {
 	c, p := &q.plan.Counts, &q.s.Policy
+	rolling := Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
 	switch {
-	case q.s.Unreadable == Unreachable:
-		return Condition{Unknown, string(Unreachable), "the pool's members cannot be read; nothing is done until they can"}
+	case q.invalid != nil:
+		return Condition{Unknown, string(InvalidSnapshot), q.invalid.Error()}
 	case q.s.Unreadable != "":
-		return Condition{Unknown, string(q.s.Unreadable), "what decides a body cannot be read; the last known revision is kept"}
+		return Condition{Unknown, string(q.s.Unreadable), sentences[q.s.Unreadable]}
 	case q.s.RolledBack.ID != "":
 		return Condition{False, "RolledBack", q.rollbackSentence()}
 	case q.s.Deleting:
 		return Condition{False, "PoolDeleted", q.goesOnly()}
+	case q.halted:
+		return Condition{False, "UpdateHalted", q.haltSentence()}
+	case q.never():
+		return rolling
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
 		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
-	case q.halted:
-		return Condition{False, "UpdateHalted", q.haltSentence()}
 	case p.Manual:
 		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
 	case q.partition() > 0 && q.l.off <= q.partition() && q.l.rolling == 0 && q.l.unborn == 0 && q.taken == 0 && !q.failing:
-		return Condition{True, "PartitionReached", fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.l.off), q.target.ID)}
+		return Condition{True, "PartitionReached", q.partitionSentence()}
 	case q.gate == PausedRollout:
 		return Condition{False, "UpdatePaused", q.pauseSentence()}
 	case q.moving():
-		return Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
+		return rolling
 	}
 	return q.standstill()
+}
+
+// never reports whether no body of the target has come into service yet, and the
+// size asks for one.
+func (q *pass) never() bool {
+	return q.current.ID == "" && q.target.Recovered == 0 && !q.l.served && q.desired() > 0 && q.plan.Counts.Unknown == 0
 }
 
 // standstill says why a rollout that is wanted does not move.
@@ -191,14 +201,20 @@ func (q *pass) kstatus() {
 		d = 0
 	}
 	q.plan.Available = Condition{True, "EnoughInService", "no more than maxUnavailable members are out of service"}
-	if up < d-p.MaxUnavailable {
+	switch {
+	case q.never():
+		q.plan.Available = Condition{False, "NeverInService", fmt.Sprintf("no body of revision %s has come into service yet%s", q.target.ID, q.lastWords())}
+	case up >= d-p.MaxUnavailable:
+	case q.sufficient():
+		q.plan.Available = Condition{True, "EnoughFree", "as many members are free as spec.refillBelow asks for"}
+	default:
 		q.plan.Available = Condition{False, "TooFewInService", "more than maxUnavailable members are out of service"}
 	}
 	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
 	switch {
 	case up < d && q.l.slots < q.desired() && q.enough():
 		q.plan.Ready = Condition{True, "EnoughFree", "as many members are free as spec.refillBelow asks for; missing ones are made once fewer are"}
-	case up < d && q.capped():
+	case up < d && q.short():
 		q.plan.Ready = Condition{False, "MaxMembersReached", "spec.maxMembers leaves no room for all members that spec.replicas asks for"}
 	case up < d:
 		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
@@ -211,8 +227,7 @@ func (q *pass) kstatus() {
 }
 
 // stalled tells whether members are on their way and none has arrived for the
-// progress deadline. The clock stands still while nothing is on its way: then
-// something else keeps the rollout, and says so.
+// progress deadline.
 func (q *pass) stalled() Condition {
 	switch {
 	case q.halted:
@@ -225,17 +240,74 @@ func (q *pass) stalled() Condition {
 		return Condition{True, string(RevisionNotReproducible), fmt.Sprintf("members wait for a body of revision %s: %s", q.unbuildable, sentences[RevisionNotReproducible])}
 	case q.gate == FloorUnreachable:
 		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
-	case q.l.oldest.IsZero():
+	}
+	m := q.latest()
+	if m == nil {
 		return Condition{False, "NotStalled", "members come into service in time"}
 	}
-	since := q.l.oldest
-	if last := q.latest(); last.After(since) {
+	since, _ := q.underway(m)
+	if last := q.newest(); last.After(since) {
 		since = last
 	}
-	at := since.Add(q.s.Policy.ProgressDeadline)
+	at := since.Add(q.s.Policy.ProgressDeadline + q.s.Policy.MinReady)
 	if q.now.Before(at) {
 		q.wake(at)
 		return Condition{False, "NotStalled", "members come into service in time"}
 	}
-	return Condition{True, "ProgressDeadlineExceeded", "members are on their way, and none has come into service for progressDeadline"}
+	return Condition{True, "ProgressDeadlineExceeded", fmt.Sprintf(
+		"members are on their way, and none has come into service for progressDeadline; the first of them is member %d%s", m.Index, whyDown(m))}
+}
+
+// latest is the member that has been on its way into service for longest; nil if
+// none is.
+func (q *pass) latest() *Member {
+	var first *Member
+	var oldest time.Time
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if since, on := q.underway(m); on && !q.done.has(i) && (first == nil || since.Before(oldest)) {
+			first, oldest = m, since
+		}
+	}
+	return first
+}
+
+// underway is since when the member is on its way into service: from the
+// decision, or from when it went down. One that something keeps is not: a
+// claim, work, a hold or a window.
+func (q *pass) underway(m *Member) (time.Time, bool) {
+	switch {
+	case m.leaving() || m.InService() || m.Phase == Quarantined:
+		return time.Time{}, false
+	case m.Rolling() || m.Repairing():
+		if m.drains() && (m.busy() || m.Held) {
+			return time.Time{}, false
+		}
+		return m.Disruption.Since, true
+	case m.Phase == Failed && !m.Gone && (m.Held || m.busy() || m.Claimed):
+		return time.Time{}, false
+	case m.Phase == Failed && m.served() && q.target.ID != m.Runs && q.s.WindowShut && !m.Gone:
+		return time.Time{}, false
+	case m.coming() || m.Phase == Failed || m.live():
+		if m.live() && m.Disruption.Since.After(m.down()) {
+			return m.Disruption.Since, true
+		}
+		return m.down(), true
+	}
+	return time.Time{}, false
+}
+
+// newest is when a body last came into service for the first time.
+func (q *pass) newest() time.Time {
+	var last time.Time
+	for i := range q.s.Members {
+		m := &q.s.Members[i]
+		if !m.served() || m.Runs == "" {
+			continue
+		}
+		if at := m.BornAt.Add(m.BootTook); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }

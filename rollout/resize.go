@@ -38,29 +38,47 @@ func (q *pass) full() bool {
 	return p.HasCeiling && len(q.s.Members)+q.s.Rest.members()+q.made >= p.MaxMembers
 }
 
-// enough tells whether what is missing may stay so for now: enough are free,
-// those that waiting claims are about to take not counted.
+// enough reports whether what is missing may stay so for now: enough are free,
+// those that waiting claims are about to take not counted, and neither drift nor
+// a larger size waits.
 func (q *pass) enough() bool {
-	below := q.s.Policy.RefillBelow
-	return below > 0 && q.l.free-q.s.Waiting >= below && (q.gate != "" || q.work() == 0)
+	return q.sufficient() && !q.grown() && (q.gate != "" || q.work() == 0)
 }
 
-// mayFill tells whether new slots may be made. While bodies of the only
-// revision there is fail, they back off together.
+// sufficient reports whether as many are free as refillBelow asks for.
+func (q *pass) sufficient() bool {
+	below := q.s.Policy.RefillBelow
+	return below > 0 && q.l.free-q.s.Waiting >= below
+}
+
+// grown reports whether the pool is to be larger than what was made for it.
+func (q *pass) grown() bool { return q.s.Size > 0 && q.s.Policy.Desired > q.s.Size }
+
+// size is what Plan.Size is to be: the desired number, once that many slots
+// are made or need not be.
+func (q *pass) size() int {
+	if q.grown() && q.missing() > 0 {
+		return q.s.Size
+	}
+	return q.s.Policy.Desired
+}
+
+// mayFill reports whether new slots may be made. While bodies of the only
+// revision that there is do not recover, they back off together.
 func (q *pass) mayFill() bool {
-	t := &q.target
-	if q.current.ID != t.ID {
+	if q.rolls() && q.current.ID != "" {
 		return true
 	}
 	var last time.Time
 	n := 0
-	for _, f := range t.Failures {
-		if f.Forgiven {
+	for i := range q.target.Failures {
+		f := &q.target.Failures[i]
+		if f.Count == 0 || !f.At.After(q.l.recovery) {
 			continue
 		}
 		n++
-		if at := f.when(q.now); at.After(last) {
-			last = at
+		if f.At.After(last) {
+			last = f.At
 		}
 	}
 	at := last.Add(BackoffAfter(n))
@@ -74,12 +92,19 @@ func (q *pass) mayFill() bool {
 // create makes one slot at the lowest free index.
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
+	if why == WhySurge && q.probation == surgeSlot {
+		q.probation = m.Index
+	}
 	rev := q.birth(&m)
 	if rev == "" {
 		q.starve(&m)
 	}
 	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
 		return false
+	}
+	a := Action{
+		Kind: CreateSlot, Index: m.Index, Revision: rev, Why: why, Surge: why != WhyFill,
+		ForClaim: why == WhyFill && q.l.slots >= q.s.Policy.Desired,
 	}
 	q.next = m.Index + 1
 	q.made++
@@ -88,9 +113,7 @@ func (q *pass) create(why Why) bool {
 	if rev != q.target.ID {
 		q.l.off++
 	}
-	q.plan.Actions = append(q.plan.Actions, Action{
-		Kind: CreateSlot, Index: m.Index, Revision: rev, Surge: why == WhySurge, Why: why,
-	})
+	q.plan.Actions = append(q.plan.Actions, a)
 	return true
 }
 
@@ -105,20 +128,29 @@ func (q *pass) freeIndex() int {
 }
 
 // shrink names n slots for removal: down, then stale, then by highest index.
-// What is claimed, busy or held stays.
+// What is claimed, busy or held stays, and so does what is in service if fewer
+// than the size asks for would be: excess that is down and cannot be removed
+// blocks nothing.
 func (q *pass) shrink(n int) {
 	why := WhyExcess
 	if q.s.Deleting {
 		why = WhyPoolDeleted
 	}
 	for _, i := range q.least(n, q.removable, q.goesBefore) {
+		if !q.spare(&q.s.Members[i]) {
+			return // those behind it serve as well
+		}
 		q.remove(i, ScaleDown, why)
 		q.resizing = true
 	}
 }
 
+// spare reports whether the size can do without the member: it is not in
+// service, or more are than the size asks for.
+func (q *pass) spare(m *Member) bool { return !m.InService() || q.onTop(m) || q.l.up > q.desired() }
+
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || m.Claimed && !m.lost() || m.busy() && !m.doomed() || m.Held || m.Stuck || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || m.Claimed && !m.lost() || m.busy() && !m.doomed() || m.Held || m.Stuck || q.keeps(m) || q.acted(m) {
 		return false
 	}
 	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.above()
@@ -131,18 +163,24 @@ func (q *pass) above() bool {
 }
 
 // surgeAllowed is how many slots above the desired number may stay: no more
-// than there is work left that could be rolled now. A rollout that does not
-// go on keeps those that have served.
+// than there is work left that could be rolled now, or than are kept for work
+// that pauses. A rollout that does not go on keeps those that have served.
 func (q *pass) surgeAllowed() int {
 	switch {
 	case q.desired() == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
-		return 0
+		return min(q.surgeRoom(), q.l.asked)
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
-		return q.settledSurge()
+		return max(q.settledSurge(), min(q.surgeRoom(), q.l.asked))
 	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
 		return min(q.surgeMost(), q.s.Surge, q.excess(), q.workLeft())
 	}
-	return q.surgeRoom()
+	return max(q.surgeRoom(), q.pausedSurge())
+}
+
+// pausedSurge is how many surge slots stay for members that turned busy or were
+// claimed after they were made: those are taken in their next pause.
+func (q *pass) pausedSurge() int {
+	return max(0, min(q.surgeMost(), q.s.Surge, q.excess(), q.l.pausing))
 }
 
 // surgeMost is how many surge slots there may be at most.
@@ -171,8 +209,8 @@ func (q *pass) settledSurge() int {
 	return n
 }
 
-// work is how many stale members in service could be taken now, but for the
-// pool's own limits.
+// work is how many members in service could be taken now, but for the pool's
+// own limits.
 func (q *pass) work() int {
 	if q.s.WindowShut {
 		return 0
@@ -180,25 +218,27 @@ func (q *pass) work() int {
 	return q.workLeft()
 }
 
-// workLeft is how many could be, if it were not for a window.
+// workLeft is how many could be, if it were not for a window: stale ones as far
+// as the partition lets them, and those that somebody asked to recycle.
 func (q *pass) workLeft() int {
-	return max(0, min(q.l.work-q.taken, q.l.off-q.partition()))
+	return max(0, min(q.l.work-q.l.asked-q.taken, q.l.off-q.partition())) + max(0, q.l.asked)
 }
 
-// surge makes slots above the desired number, beside what may be unavailable.
+// surge makes slots above the desired number, beside what may be unavailable:
+// for drift that may be rolled, and for members that somebody asked to recycle.
 func (q *pass) surge() {
-	if q.gate != "" && q.gate != FailedReplacement || q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
+	if q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
 		return
 	}
-	n := q.surgeRoom() - q.excess()
-	if q.failing {
-		n = min(n, 1)
-		if q.probation != anybody || q.paused() || q.s.Policy.Manual {
-			n = 0
-		}
+	n, why := q.surgeRoom(), WhySurge
+	switch {
+	case q.gate == FailedReplacement && q.probation == surgeSlot && !q.paused() && !q.s.Policy.Manual:
+		n = min(n, q.excess()+1)
+	case q.gate != "" || q.isUnproven():
+		n, why = min(n, q.l.asked), WhyAsked
 	}
-	for range n {
-		if !q.create(WhySurge) {
+	for range n - q.excess() {
+		if !q.create(why) {
 			return
 		}
 	}

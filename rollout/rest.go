@@ -9,13 +9,12 @@ package rollout
 // Short nor not Whole, it is the one for the whole pool, but for what it says of
 // members that are not listed.
 type Rest struct {
-	// Free and Claimed are how many there are.
-	Free, Claimed int
+	// Free and Claimed are how many there are, Idle the free ones on which no work
+	// runs.
+	Free, Claimed, Idle int
 	// Stale are those of them that are not on the target, Work those of the
 	// stale ones that a rollout could take.
 	Stale, Work int
-	// Proven are those on the target that have recovered.
-	Proven int
 }
 
 func (r *Rest) members() int { return r.Free + r.Claimed }
@@ -27,6 +26,9 @@ func (r *Rest) Count(m *Member, target Revision, n int) {
 		r.Claimed += n
 	} else {
 		r.Free += n
+		if m.Occupancy == Idle {
+			r.Idle += n
+		}
 	}
 	if m.Runs != target {
 		r.Stale += n
@@ -69,9 +71,13 @@ func (q *pass) enterRest() {
 	l.slots += r.Free
 	l.up += r.Free
 	l.free += r.Free
+	l.claimable += r.Idle
 	l.off += r.Stale
 	l.work += r.Work
-	l.proven += r.Proven
+	l.behind += r.Work
+	l.exempt += r.Stale - r.Work
+	l.pausing += r.Stale - r.Work
+	l.served = l.served || r.members() > r.Stale
 	if q.s.Policy.Warm {
 		l.onTop += r.Claimed
 		return

@@ -1,11 +1,8 @@
-//go:build !mutant
-
 package rollout
 
 // The twelve rules of the design's ledger, each with the one function that
 // decides it. What they rest on, and in which order they are asked, is in the
-// files beside this one. mutant.go has each of them broken once, so that the
-// tests can be seen to notice.
+// files beside this one.
 
 // Rule 1: never one that somebody uses. nobodys tells whether neither a claim,
 // nor work, nor a person holds the member.
@@ -13,7 +10,7 @@ func (m *Member) nobodys() bool { return !m.Claimed && m.Occupancy == Idle && !m
 
 // Rule 2: unknown is not empty and not changed. readable tells whether anything
 // may be decided at all.
-func (q *pass) readable() bool { return q.s.Unreadable == "" && !q.s.WritesUnseen }
+func (q *pass) readable() bool { return q.invalid == nil && q.s.Unreadable == "" && !q.s.WritesUnseen }
 
 // Rule 3: what is already down costs nothing, and one blip condemns little.
 // repairRoom is how many more members that served and are down may be replaced
@@ -24,10 +21,13 @@ func (q *pass) repairRoom() int { return q.s.Policy.MaxInFlight - q.l.repairing 
 // budget allows to take.
 func (q *pass) room() int { return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable) }
 
-// Rule 5: a bad revision hurts at most what the budget allows. mayTry tells
-// whether the target may be born in the slot: not once it is halted, and while
-// it has a failure that has not recovered in one slot only.
-func (q *pass) mayTry(m *Member) bool { return !q.halted && (!q.failing || q.onProbation(m)) }
+// Rule 5: a bad revision hurts at most what the budget allows. mayTry reports
+// whether the target may be born in the slot: not once it is halted, and while a
+// failure of it is open only in the slot on probation, and where its body is on
+// its way already, once one has recovered.
+func (q *pass) mayTry(m *Member) bool {
+	return !q.halted && (!q.failing || q.probation == m.Index || q.worked() && q.arriving(m))
+}
 
 // Rule 6: settle first. resize makes the slots that the size asks for, or names
 // those that are too many, before anything in service is taken for drift.
@@ -89,5 +89,5 @@ func (s Share) Down(n int) int {
 	if !s.Percent {
 		return s.N
 	}
-	return s.N * n / 100
+	return percent(s.N, n, 0)
 }

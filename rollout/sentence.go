@@ -7,6 +7,7 @@ import (
 
 // sentences say each reason to a person, with what would remove it.
 var sentences = map[Reason]string{
+	InvalidSnapshot:         "what the pool was read as cannot be",
 	WritesUnseen:            "the reader has not seen its own last writes; it goes on as soon as it has",
 	Unreachable:             "the pool's members cannot be read; nothing is done until they can",
 	SourcesUnresolved:       "what decides a body cannot be read; the last known revision is kept until it can",
@@ -27,6 +28,7 @@ var sentences = map[Reason]string{
 	UnavailableLimit:        "as many members are out of service as maxUnavailable allows",
 	FloorReached:            "no more than minAvailable members are free",
 	InFlightLimit:           "as many members roll as maxInFlight allows",
+	Unproven:                "it is not known yet whether the target can serve: nothing in service is taken before one of its bodies has for long enough",
 	Backoff:                 "its last attempt failed, and the next one waits",
 	RollingMember:           "it is being replaced",
 	Next:                    "it is next",
@@ -52,8 +54,147 @@ func (q *pass) because(r Reason) string {
 		return q.pauseSentence()
 	case HaltedTarget:
 		return q.haltSentence()
+	case FailedReplacement:
+		return q.probationSentence()
+	case Unproven:
+		return q.unprovenSentence()
+	case UnavailableLimit, NoSurgeCapacity, InFlightLimit:
+		return sentences[r] + q.usedBy()
+	case FloorReached:
+		return sentences[r] + q.usedBy()
 	}
 	return sentences[r]
+}
+
+// usedBy names the first member that uses up what may be out of service, why,
+// and what would let a rollout go on.
+func (q *pass) usedBy() string {
+	var first *Member
+	n := 0
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if m.InService() || m.leaving() || m.Phase == Quarantined {
+			continue
+		}
+		n++
+		if first == nil || !stays(first) && stays(m) {
+			first = m
+		}
+	}
+	if first == nil {
+		return q.steadyUse()
+	}
+	return fmt.Sprintf(": member %d%s%s%s", first.Index, more(n-1), whyDown(first), q.steadyUse())
+}
+
+// stays reports whether the member is down and does not come back by itself.
+func stays(m *Member) bool { return m.NoRoom || m.Phase == Failed || m.Phase == Unready }
+
+// steadyUse says of a warm pool that members are always missing from it while
+// claims come and go, and which field lets a rollout go on all the same.
+func (q *pass) steadyUse() string {
+	if !q.s.Policy.Warm || q.s.Policy.HasFloor || q.l.onTop == 0 && q.s.Waiting == 0 {
+		return ""
+	}
+	return "; the pool is in steady use: update.minAvailable would let one member roll at a time, down to that floor"
+}
+
+// whyDown says why a member is not in service.
+func whyDown(m *Member) string {
+	switch {
+	case m.NoRoom:
+		return " finds no room for its body"
+	case m.Phase == Failed && m.Message != "":
+		return fmt.Sprintf(" failed (%s)", m.Message)
+	case m.Phase == Failed:
+		return " failed"
+	case m.Phase == Unready && m.Held:
+		return " is down and held"
+	case m.Phase == Unready:
+		return " is down"
+	case m.Cordoned && m.healthy():
+		return " is cordoned"
+	case m.Phase == Draining || m.Phase == Terminating:
+		return " is on its way out"
+	}
+	return " is on its way into service"
+}
+
+// probationSentence says who tries a target again that failed, or who keeps it
+// from being tried.
+func (q *pass) probationSentence() string {
+	const failed = "a body of the target failed, and none has served for long enough since"
+	const rest = "nothing else in service is taken until it has"
+	m := q.member(q.probation)
+	switch {
+	case q.probation >= 0 && m != nil && q.acted(m) || q.probation >= 0 && m == nil:
+		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
+	case q.probation >= 0:
+		return fmt.Sprintf("%s; member %d tries the target%s, and %s", failed, q.probation, q.whyWaits(m), rest)
+	case q.keeper != nil:
+		return fmt.Sprintf("%s; nobody tries the target, since member %d %s", failed, q.keeper.Index, whyKept(q.keeper))
+	case q.probation == surgeSlot:
+		return fmt.Sprintf("%s; a surge body is to try the target%s, and %s", failed, q.whyNoSurge(), rest)
+	case q.l.work == 0:
+		return failed + "; nobody can try the target: every member off it is claimed, busy, held, skipped or down"
+	}
+	return fmt.Sprintf("%s; a member in service is to try the target once one can be spared, and %s", failed, rest)
+}
+
+// whyWaits says of the slot on probation that its next body is not tried yet.
+func (q *pass) whyWaits(m *Member) string {
+	if q.now.Before(m.nextAttempt(q.now)) && !m.InService() {
+		return " after a pause"
+	}
+	return ""
+}
+
+func (q *pass) whyNoSurge() string {
+	switch {
+	case q.paused():
+		return " once the rollout is not paused"
+	case q.s.WindowShut:
+		return " once a window opens"
+	case q.resizing:
+		return " once the pool has its size"
+	}
+	return ""
+}
+
+// whyKept says what keeps a slot that failed as it is.
+func whyKept(m *Member) string {
+	switch {
+	case m.Claimed:
+		return "failed on it and is claimed"
+	case m.Held:
+		return "failed on it and is held (pawl unhold lets it go)"
+	case m.NoRoom:
+		return "failed on it and finds no room for its next body"
+	case m.Stuck:
+		return "failed on it, and what is to be written to it is refused"
+	}
+	return "failed on it, and work may still run there"
+}
+
+// unprovenSentence says what is not known of the target yet.
+func (q *pass) unprovenSentence() string {
+	if q.untried {
+		return "bodies of the target take far longer to come up than those of the current revision did: until one has, nothing in service is taken, and what is missing is born on the current revision"
+	}
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if m.Runs == q.target.ID && !m.UnsettledSince.IsZero() && !m.recovered() {
+			return fmt.Sprintf("member %d went down before it had served for long enough: nothing in service is taken until a body of the target has", m.Index)
+		}
+	}
+	return sentences[Unproven]
+}
+
+func (q *pass) partitionSentence() string {
+	if q.l.off == q.partition() {
+		return fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.l.off), q.target.ID)
+	}
+	return fmt.Sprintf("all but %s on revision %s: fewer than update.partition (%d) keeps off it, which takes no member back", are(q.l.off), q.target.ID, q.partition())
 }
 
 func (q *pass) pauseSentence() string {
@@ -64,34 +205,55 @@ func (q *pass) pauseSentence() string {
 }
 
 func (q *pass) haltSentence() string {
+	if q.current.ID == "" {
+		return fmt.Sprintf("%s; no body of any revision has recovered, so that there is none to go back to, and births go on with pauses: %s", q.whatFailed(&q.target), q.wayOut())
+	}
 	healed := fmt.Sprintf("what failed is healed on %s", q.current.ID)
 	if q.current.Missing {
 		healed = fmt.Sprintf("what failed cannot be healed on %s, since what that was made from is gone", q.current.ID)
 	}
-	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", whatFailed(&q.target), healed, q.wayOut())
+	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", q.whatFailed(&q.target), healed, q.wayOut())
 }
 
 func (q *pass) rollbackSentence() string {
 	return fmt.Sprintf("%s; the pool went back to %s, and what was in service there was left alone: %s",
-		whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
+		q.whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
 }
 
-// whatFailed says how many bodies failed, and of the last one in its own words
-// why.
-func whatFailed(r *Record) string {
-	s := fmt.Sprintf("%d bodies of revision %s failed, which is update.failureLimit", r.Failed, r.ID)
-	if r.Failed == 1 {
-		s = fmt.Sprintf("a body of revision %s failed, which is update.failureLimit", r.ID)
-	}
+// whatFailed says how many bodies failed, and in how many slots, and of the last
+// one in its own words why.
+func (q *pass) whatFailed(r *Record) string {
+	s := fmt.Sprintf("%s of revision %s failed in %s, which is as many as update.failureLimit allows", bodies(r.Failed), r.ID, slotsOf(r.slots()))
+	return s + lastOf(r)
+}
+
+// lastWords says of the last failure of the target whose it was, and why.
+func (q *pass) lastWords() string { return lastOf(&q.target) }
+
+func lastOf(r *Record) string {
 	if len(r.Failures) == 0 {
-		return s
+		return ""
 	}
 	last := slices.MaxFunc(r.Failures, func(a, b Failure) int { return a.At.Compare(b.At) })
-	s += fmt.Sprintf("; the last was that of member %d", last.Index)
+	s := fmt.Sprintf("; the last was that of member %d", last.Index)
 	if last.Message != "" {
 		s += fmt.Sprintf(" (%s)", last.Message)
 	}
 	return s
+}
+
+func bodies(n int) string {
+	if n == 1 {
+		return "1 body"
+	}
+	return fmt.Sprintf("%d bodies", n)
+}
+
+func slotsOf(n int) string {
+	if n == 1 {
+		return "1 slot"
+	}
+	return fmt.Sprintf("%d slots", n)
 }
 
 // wayOut names what a person can do about a revision that failed.
@@ -157,11 +319,13 @@ func (q *pass) sentence() string {
 	u := q.plan.Updated
 	switch {
 	case u.Status == True && q.excess() > q.surplus:
-		return q.stays()
+		return q.surplusStays()
 	case u.Status == True:
 		return "nothing to do: " + u.Message
 	case u.Reason != "RollingUpdate":
 		return u.Message
+	case q.never():
+		return fmt.Sprintf("no body of revision %s has come into service yet%s", q.target.ID, q.lastWords())
 	}
 	for _, t := range q.plan.Blockers {
 		if t.Reason != RollingMember {
@@ -174,30 +338,55 @@ func (q *pass) sentence() string {
 
 // goesOnly says what a pool that is deleted waits for.
 func (q *pass) goesOnly() string {
-	if s := q.stays(); s != "" {
-		return "the pool is deleted; " + s
+	n, first := 0, (*Member)(nil)
+	for i := range q.s.Members {
+		if m := &q.s.Members[i]; !m.leaving() && !q.done.has(i) {
+			if n++; first == nil {
+				first = m
+			}
+		}
 	}
-	return "the pool is deleted; its members are on their way out"
+	if first == nil {
+		return "the pool is deleted; its members are on their way out"
+	}
+	return fmt.Sprintf("the pool is deleted; %s: member %d%s: %s", stay(n), first.Index, more(n-1), whyStays(first))
 }
 
-// stays names the first slot that is too many and cannot be removed, and why;
-// empty if there is none.
-func (q *pass) stays() string {
+// surplusStays names the first slot that is too many and cannot be removed, and
+// why; empty if there is none.
+func (q *pass) surplusStays() string {
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if m.leaving() || q.removable(m) || q.done.has(i) {
+		if m.leaving() || m.Phase == Quarantined || q.onTop(m) || q.removable(m) || q.done.has(i) {
 			continue
 		}
-		why := sentences[HeldMember]
-		switch {
-		case m.Claimed:
-			why = sentences[Claimed]
-		case m.busy():
-			why = sentences[BusyMember]
-		}
-		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.surplus)), m.Index, why)
+		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.surplus)), m.Index, whyStays(m))
 	}
-	return ""
+	return fmt.Sprintf("%s more than the size asks for, and stay until as many are in service as it does ask for", are(max(1, q.excess()-q.surplus)))
+}
+
+// whyStays says what keeps a member from being removed.
+func whyStays(m *Member) string {
+	switch {
+	case m.Claimed:
+		return sentences[Claimed]
+	case m.Occupancy == Busy && m.served():
+		return sentences[BusyMember]
+	case m.busy():
+		return sentences[OccupancyUnknown]
+	case m.Stuck:
+		return stuckSentence
+	case m.Held:
+		return sentences[HeldMember]
+	}
+	return "it is needed until another one is in service"
+}
+
+func stay(n int) string {
+	if n == 1 {
+		return "1 member stays"
+	}
+	return fmt.Sprintf("%d members stay", n)
 }
 
 func orUnknown(r Revision) Revision {

@@ -16,7 +16,7 @@ func (q *pass) takeBack() {
 
 // drains tells whether the member is disrupted, and its end has not begun.
 func (m *Member) drains() bool {
-	return m.live() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && m.Phase != Failed
+	return m.live() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && !m.lost()
 }
 
 // undo brings the member back as what it is.
@@ -83,10 +83,15 @@ func (q *pass) give(i int, rev Revision) {
 func (q *pass) undoes(m *Member) Why {
 	switch m.Disruption.Cause {
 	case ScaleDown:
-		if m.busy() {
-			return WhyTurnedBusy
+		return m.kept()
+	case BodyFailed:
+		if m.Phase == Failed {
+			return ""
 		}
-		return ""
+		if m.healthy() {
+			return WhyServesAgain
+		}
+		return m.kept()
 	case Requested:
 		return m.withdrawn()
 	case Drift:
@@ -96,9 +101,9 @@ func (q *pass) undoes(m *Member) Why {
 	switch {
 	case q.matches(m):
 		return WhyMatchesAgain
-	case m.busy():
-		return WhyTurnedBusy
-	case m.Held || m.Skipped && m.served():
+	case m.kept() != "":
+		return m.kept()
+	case m.Skipped && m.served():
 		return WhyTurnedHeld
 	case !m.served():
 		return "" // what never served is no loss
@@ -113,15 +118,25 @@ func (q *pass) undoes(m *Member) Why {
 // withdrawn is why a body that somebody asked to replace stays; empty if it
 // goes. What never served is no loss.
 func (m *Member) withdrawn() Why {
-	switch {
+	switch why := m.kept(); {
 	case !m.served():
 		return ""
+	case why != "":
+		return why
+	case !m.Asked:
+		return WhyNotAsked
+	}
+	return ""
+}
+
+// kept is why a body that is to go stays, work or a hold that came meanwhile;
+// empty for nothing.
+func (m *Member) kept() Why {
+	switch {
 	case m.busy():
 		return WhyTurnedBusy
 	case m.Held:
 		return WhyTurnedHeld
-	case !m.Asked:
-		return WhyNotAsked
 	}
 	return ""
 }

@@ -76,9 +76,10 @@ type Transition struct {
 // and does the effect, in the order that [Transition] and [Effect] say, and
 // steps again, until nothing changes.
 func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
+	m = m.asOf(now)
 	switch {
 	case m.live() || m.Deleting && !m.Claimed:
-		return stepDisrupted(m, seen, now)
+		return stepDisrupted(m, seen, l, now)
 	case m.Phase == Pending:
 		return stepPending(m, now)
 	case seen.State == Absent || seen.State == Exited:
@@ -90,28 +91,74 @@ func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	}
 }
 
+// asOf is the slot as it is at the time: what was written by a clock that was
+// ahead counts as written now, and what an earlier version did not write is
+// filled in.
+func (m Member) asOf(now time.Time) Member {
+	for _, t := range []*time.Time{&m.BornAt, &m.PhaseSince, &m.ServedSince, &m.DownSince, &m.UnsettledSince, &m.RecoveredAt} {
+		*t = notAfter(*t, now)
+	}
+	m.NextAttempt = m.nextAttempt(now)
+	if m.DownSince.IsZero() && m.served() && !m.healthy() && m.Phase != Draining {
+		m.DownSince = m.PhaseSince
+	}
+	return m
+}
+
+// notAfter is the time, or now if a clock that was ahead wrote it.
+func notAfter(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
+
+// nextAttempt is when the next birth is tried, no later than a clock that is
+// right can have written it.
+func (m *Member) nextAttempt(now time.Time) time.Time {
+	return notAfter(m.NextAttempt, now.Add(BackoffAfter(max(1, int(m.Attempts)))))
+}
+
+// backsOff reports whether the next birth waits: what failed was of the same
+// revision, or there was no room.
+func (m *Member) backsOff(now time.Time) bool {
+	return now.Before(m.NextAttempt) && (m.NoRoom || m.Wants == m.Runs)
+}
+
 // stepDisrupted brings the body to its end, and the slot to its next body.
-func stepDisrupted(m Member, seen Sight, now time.Time) Transition {
+func stepDisrupted(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	switch {
 	case seen.State == Absent && m.leaving():
 		return Transition{Member: m, Do: DropSlot}
-	case seen.State == Absent && m.Wants != "" && !now.Before(m.NextAttempt):
-		return Transition{Member: m, Do: CreateBody}
+	case seen.State == Absent && m.Wants != "" && !m.backsOff(now):
+		return Transition{Member: m.leave(seen, l, now), Do: CreateBody}
 	case seen.State == Absent:
-		return stepPending(m.pending(now), now)
+		return stepPending(m.leave(seen, l, now).pending(now), now)
 	case m.Phase == Terminating:
 		return Transition{Member: m, Do: DeleteBody}
 	case m.Phase == Updating && m.updates() && seen.State != Stopping:
 		return stepUpdating(m, now)
+	case m.returns(seen):
+		if t := stepReady(m, l, now); t.Member.healthy() || m.mustWait(seen) {
+			return t
+		}
 	case m.mustWait(seen):
 		return Transition{Member: m}
 	case !seen.Drained && m.served() && m.Phase != Failed && m.Phase != Updating && seen.State == Ready:
 		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
-	case m.updates() && seen.State != Stopping:
-		return Transition{Member: m.enter(Updating, now)}
-	default:
-		return Transition{Member: m.enter(Terminating, now)}
 	}
+	if m.updates() && seen.State != Stopping {
+		return Transition{Member: m.leave(seen, l, now).enter(Updating, now)}
+	}
+	return Transition{Member: m.leave(seen, l, now).enter(Terminating, now)}
+}
+
+// returns reports whether a body that was to be replaced because it failed is
+// ready before its end has begun. In service again, held or busy, it waits for
+// the engine to withdraw that.
+func (m *Member) returns(seen Sight) bool {
+	return m.live() && m.Disruption.Cause == BodyFailed && !m.leaving() && m.served() && seen.State == Ready &&
+		m.Phase != Updating && m.Phase != Draining
 }
 
 // updates tells whether the body is to become another revision where it is.
@@ -122,7 +169,7 @@ func stepUpdating(m Member, now time.Time) Transition {
 	switch {
 	case m.Wants == "":
 		return Transition{Member: m}
-	case now.Before(m.NextAttempt):
+	case m.backsOff(now):
 		return Transition{Member: m, Wake: m.NextAttempt}
 	}
 	return Transition{Member: m, Do: UpdateBody}
@@ -135,10 +182,8 @@ func (m *Member) mustWait(seen Sight) bool {
 		return false
 	}
 	switch m.Disruption.Cause {
-	case Drift, Requested:
+	case Drift, Requested, ScaleDown:
 		return m.busy() || m.Held
-	case ScaleDown:
-		return m.busy()
 	case BodyFailed: // it is back
 		return (m.busy() || m.Held) && seen.State == Ready
 	default:
@@ -148,38 +193,63 @@ func (m *Member) mustWait(seen Sight) bool {
 
 // stepPending waits for a grant and for the end of a backoff.
 func stepPending(m Member, now time.Time) Transition {
-	if m.Wants == "" {
+	switch {
+	case m.Wants == "":
 		return Transition{Member: m}
-	}
-	if now.Before(m.NextAttempt) {
+	case m.backsOff(now):
 		return Transition{Member: m, Wake: m.NextAttempt}
 	}
 	return Transition{Member: m, Do: CreateBody}
 }
 
 // stepGone is for a body that has ended by itself, or vanished. Only an end of
-// its own counts against its revision; one that vanished before it ever served
-// delays the next birth.
+// its own counts against its revision; either delays the next birth, unless the
+// body had recovered.
 func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	if m.Phase != Failed {
-		m.FailedEarly = seen.State == Exited && !m.recovered(l, now)
-		if seen.State == Absent && !m.served() {
-			m = m.backOff(now)
-		}
-		m = m.enter(Failed, now)
+		m = m.leave(seen, l, now).fail(seen.State == Exited && m.early(l, now), now)
 	}
 	m.Gone = true
 	m.Body = seen.State != Absent
 	return Transition{Member: m}
 }
 
-// recovered tells whether the body had been in service for long enough when it
-// went down, at the latest at the given time.
-func (m *Member) recovered(l Lifecycle, now time.Time) bool {
-	if m.Phase == Unready {
-		now = m.PhaseSince
+// early reports whether the body has served for so short a time that its
+// failure counts against a target.
+func (m *Member) early(l Lifecycle, now time.Time) bool {
+	if !m.served() {
+		return true
 	}
-	return m.served() && now.Sub(m.ServedSince) >= l.RecoverAfter
+	until := now
+	if !m.DownSince.IsZero() {
+		until = m.DownSince
+	}
+	return until.Sub(m.BornAt.Add(m.BootTook)) < enoughService*l.RecoverAfter
+}
+
+// leave records that the body is not in service any more, and what is to be
+// remembered of its service: whether it recovered, or went down before it did.
+// One that is in health when its claim ends has recovered.
+func (m Member) leave(seen Sight, l Lifecycle, now time.Time) Member {
+	if !m.served() || !m.DownSince.IsZero() {
+		return m
+	}
+	m.DownSince = now
+	at := m.ServedSince.Add(l.RecoverAfter)
+	if m.live() && m.Disruption.Cause == ClaimEnded && seen.State == Ready {
+		at = notAfter(at, now)
+	}
+	switch {
+	case m.recovered():
+	case !at.After(now):
+		m.Recovered, m.RecoveredAt = m.Runs, at
+	case m.UnsettledSince.IsZero() && !m.live():
+		m.UnsettledSince = now
+	}
+	if m.recovered() {
+		m.UnsettledSince, m.Attempts = time.Time{}, 0
+	}
+	return m
 }
 
 // stepReady brings a ready body into service. One that never served and has
@@ -202,7 +272,9 @@ func stepReady(m Member, l Lifecycle, now time.Time) Transition {
 	return Transition{Member: m.serve(Available, now)}
 }
 
-// stepDown waits for a body that is not ready, for bootTimeout at most.
+// stepDown waits for a body that is not ready: until it has been on its way for
+// bootTimeout or, once it has served, until it was last in service bootTimeout
+// and minReady ago, or has been unsettled for bootTimeout.
 func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	if m.Phase == Failed {
 		return Transition{Member: m}
@@ -211,25 +283,47 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	if m.Phase == Draining {
 		do = UndrainBody
 	}
-	since := m.BornAt
+	until := m.BornAt.Add(l.BootTimeout)
 	switch {
 	case m.served():
-		m = m.enter(Unready, now)
-		since = m.PhaseSince
+		m = m.leave(Sight{}, l, now).enter(Unready, now)
+		until = m.DownSince.Add(l.BootTimeout + l.MinReady)
+		if at := m.UnsettledSince.Add(l.BootTimeout); !m.UnsettledSince.IsZero() && at.Before(until) {
+			until = at
+		}
 	case m.Phase != Updating:
 		m = m.enter(Provisioning, now)
 	}
-	if wake := since.Add(l.BootTimeout); now.Before(wake) {
-		return Transition{Member: m, Do: do, Wake: wake}
+	if now.Before(until) {
+		return Transition{Member: m, Do: do, Wake: until}
 	}
-	m.FailedEarly = !m.recovered(l, now)
-	return Transition{Member: m.enter(Failed, now), Do: do}
+	return Transition{Member: m.fail(m.early(l, now), now), Do: do}
+}
+
+// fail records that the body failed. The next birth waits the longer the more
+// bodies in a row did not recover.
+func (m Member) fail(early bool, now time.Time) Member {
+	m.FailedEarly = early
+	if !m.recovered() {
+		m = m.backOff(now)
+	}
+	return m.enter(Failed, now)
 }
 
 // enter records a phase and when it began.
 func (m Member) enter(p Phase, now time.Time) Member {
 	if m.Phase != p {
+		m = m.revive()
 		m.Phase, m.PhaseSince = p, now
+	}
+	return m
+}
+
+// revive forgets that a body recovered that failed later, before the slot goes
+// on.
+func (m Member) revive() Member {
+	if m.relapsed() && m.recovered() {
+		m.Recovered, m.RecoveredAt = "", time.Time{}
 	}
 	return m
 }
@@ -242,9 +336,10 @@ func (m Member) serve(p Phase, now time.Time) Member {
 	if !m.served() || !m.healthy() && m.Phase != Draining {
 		m.ServedSince = now
 	}
-	m.FailedEarly, m.Gone = false, false
-	m.Attempts, m.NextAttempt = 0, time.Time{}
-	return m.enter(p, now)
+	m = m.enter(p, now)
+	m.FailedEarly, m.Gone, m.NoRoom = false, false, false
+	m.DownSince, m.NextAttempt = time.Time{}, time.Time{}
+	return m
 }
 
 // backOff delays the next birth, the longer the more came to nothing in a row.
@@ -275,14 +370,16 @@ func (m Member) stopped(now time.Time) Member {
 	if m.served() && m.live() && !m.Disruption.Since.IsZero() {
 		since = m.Disruption.Since
 	}
-	m.StopTook = now.Sub(since)
+	m.StopTook = max(0, now.Sub(since))
 	return m
 }
 
 // without records that there is no body.
 func (m Member) without(p Phase, now time.Time) Member {
+	m = m.revive()
+	m.DownSince = m.down()
 	m.Body, m.Gone, m.FailedEarly = false, false, false
-	m.ServedSince = time.Time{}
+	m.ServedSince, m.UnsettledSince = time.Time{}, time.Time{}
 	return m.enter(p, now)
 }
 
@@ -300,6 +397,9 @@ func (m Member) Born(now time.Time) Member {
 	m = m.stopped(now)
 	m.Incarnation = next
 	m = m.without(m.Phase, now)
+	if m.NoRoom || m.Wants != m.Runs {
+		m.Attempts = 0 // another revision starts clean
+	}
 	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
 	m.Body, m.Runs = true, m.Wants
 	m.NoRoom, m.NextAttempt = false, time.Time{}
@@ -319,7 +419,7 @@ func (m Member) Updated(now time.Time) Member {
 // revision that failed.
 func (m Member) Refused(now time.Time) Member {
 	stays := m.Phase == Updating && m.updates()
-	m = m.Born(now)
+	m = m.Born(now).backOff(now)
 	m.Phase, m.Body, m.Gone, m.FailedEarly = Failed, stays, !stays, true
 	return m
 }

@@ -3,7 +3,6 @@ package rollout
 // rollUp takes stale members that are in service, one for each that the
 // ledger has room for.
 func (q *pass) rollUp() {
-	p := &q.s.Policy
 	q.allowed = max(0, q.l.off-q.partition())
 	q.bound = q.lastAllowed()
 	if q.gate == "" && q.resizing {
@@ -12,7 +11,7 @@ func (q *pass) rollUp() {
 	if !q.mayTake() || q.s.WindowShut {
 		return
 	}
-	n := min(q.room(), q.floorRoom(), p.MaxInFlight-q.l.rolling, q.allowed)
+	n := min(q.slack(), q.floorRoom(), q.s.Policy.MaxInFlight-q.l.rolling, q.allowed)
 	if q.s.Budgeted {
 		n = min(n, q.s.BudgetRoom-q.taken)
 	}
@@ -20,20 +19,35 @@ func (q *pass) rollUp() {
 		n = min(n, 1) // the one on probation
 	}
 	for _, i := range q.first(n, q.takeable) {
-		q.take(i)
+		if q.probation == inService {
+			q.probation = q.s.Members[i].Index
+		}
+		q.replaceOrRemove(i, Drift, q.target.ID, WhyStale)
 	}
 }
 
-// mayTake tells whether members in service may be taken at all. While the
-// target has failed none may; but where every slot that failed is gone and
-// there is no surge to try it, one is taken on probation, since otherwise
-// nobody ever would.
+// slack is how many members may be taken for the number that serve. A warm pool
+// in steady use is always short of a member that is being made: with a floor one
+// may roll at a time whatever the room says.
+func (q *pass) slack() int {
+	if q.steady() && q.l.rolling == 0 {
+		return max(q.room(), 1)
+	}
+	return q.room()
+}
+
+// steady reports whether only the floor bounds a rollout of one at a time.
+func (q *pass) steady() bool { return q.s.Policy.Warm && q.s.Policy.HasFloor }
+
+// mayTake reports whether members in service may be taken at all. While a
+// failure of the target is open none may but the one on probation, where every
+// slot that failed is gone and there can be no surge to try it.
 func (q *pass) mayTake() bool {
 	if q.gate != FailedReplacement {
-		return q.gate == ""
+		return q.gate == "" && !q.isUnproven()
 	}
 	p := &q.s.Policy
-	return q.probation == anybody && p.surge() == 0 && !p.Manual && !p.Paused && !q.resizing && q.l.unborn == 0 && q.l.rolling == 0
+	return q.probation == inService && !p.Manual && !p.Paused && !q.resizing && !q.untried && q.l.unborn == 0 && q.l.rolling == 0
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.
@@ -41,29 +55,37 @@ func (q *pass) takeable(m *Member) bool {
 	return m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.bearing(m) == stale && (!m.Asked || !q.acted(m))
 }
 
-// take replaces the member; the last ones, which surge slots stand in for, are
-// removed instead, so that n stale members cost n births.
-func (q *pass) take(i int) {
-	if q.work() <= q.excess() {
-		q.remove(i, Drift, WhyStale)
+// replaceOrRemove takes a member in service: it is replaced, but the last ones,
+// which surge slots stand in for, are removed instead, so that n members cost n
+// births.
+func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
+	m := &q.s.Members[i]
+	asked := q.bearing(m) != stale
+	if q.work() <= q.excess()-q.l.hopeless {
+		q.remove(i, c, why)
 	} else {
-		q.replace(i, Drift, q.target.ID, WhyStale)
+		q.replace(i, c, to, why)
 	}
 	q.l.rolling++
-	q.taken++
+	switch {
+	case asked:
+		q.l.asked--
+		q.l.work--
+	case q.takeable(m):
+		q.taken++
+	}
 }
 
 // lastAllowed is the last member in order that the partition lets go, or nil
 // if it lets all go.
 func (q *pass) lastAllowed() *Member {
-	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.taken {
+	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.l.asked-q.taken {
 		return nil
 	}
-	list := q.first(q.allowed, q.takeable)
-	if len(list) == 0 {
-		return nil
+	if i := q.last(q.allowed, q.takeable); i >= 0 {
+		return &q.s.Members[i]
 	}
-	return &q.s.Members[list[len(list)-1]]
+	return nil
 }
 
 // limit is what keeps the members from being taken that nothing else keeps.
@@ -73,14 +95,16 @@ func (q *pass) limit() Reason {
 		return OutsideWindow
 	case q.s.Budgeted && q.s.BudgetRoom <= q.taken:
 		return BudgetFull
-	case q.room() < 1 && q.s.Policy.surge() > 0 && (q.l.noRoom > 0 || q.full()):
+	case q.slack() < 1 && q.s.Policy.surge() > 0 && (q.l.noRoom > 0 || q.full()):
 		return NoSurgeCapacity
-	case q.room() < 1:
+	case q.slack() < 1:
 		return UnavailableLimit
 	case q.floorRoom() < 1:
 		return FloorReached
 	case q.l.rolling >= q.s.Policy.MaxInFlight:
 		return InFlightLimit
+	case q.isUnproven():
+		return Unproven
 	default:
 		return Next
 	}

@@ -131,16 +131,30 @@ type Member struct {
 	// BornAt is when the body was created, or the slot where there was none
 	// yet; PhaseSince when the slot entered its phase.
 	BornAt, PhaseSince time.Time
+	// DownSince is when the slot was last in service, or was made where it never
+	// was; zero while it is in service.
+	DownSince time.Time
+	// UnsettledSince is when the body first left service before it had recovered;
+	// zero if it never did. It means nothing once the body has recovered.
+	UnsettledSince time.Time
+	// Recovered is the revision of the slot's last body that recovered, as far as
+	// that is recorded, and RecoveredAt when it did. A body that is in service
+	// since long enough has recovered although it is not recorded yet.
+	Recovered   Revision
+	RecoveredAt time.Time
 	// ID identifies the slot itself: another slot of the same index that was
 	// made later has another one.
 	ID string
-	// FailedEarly: in phase Failed, the body failed before it had recovered,
-	// so that it counts against its revision.
+	// FailedEarly: in phase Failed, the body had served for less than ten times
+	// what recovery takes, so that it counts against its revision.
 	FailedEarly bool
 	// NoRoom: the last birth was refused for lack of capacity. Attempts counts
-	// the births in a row that came to nothing through no fault of their
-	// revision; the next one is not tried before NextAttempt.
-	NoRoom      bool
+	// the births in a row whose body did not recover: refused, failed, vanished or
+	// without room. The next one of the same revision is not tried before
+	// NextAttempt.
+	NoRoom bool
+	// ForClaim: the slot was made because a claim waited.
+	ForClaim    bool
 	Attempts    int32
 	NextAttempt time.Time
 	// Message is what the body last said about itself.
@@ -163,6 +177,26 @@ func (m *Member) leaving() bool {
 
 // healthy tells whether the body serves.
 func (m *Member) healthy() bool { return m.Phase == Available || m.Phase == InClaim }
+
+// recovered reports whether the present body has recovered, as is recorded.
+func (m *Member) recovered() bool {
+	return !m.RecoveredAt.IsZero() && !m.RecoveredAt.Before(m.BornAt) && m.Recovered == m.Runs
+}
+
+// relapsed reports whether the body has recovered, and failed later.
+func (m *Member) relapsed() bool { return m.Phase == Failed && m.FailedEarly && m.Attempts == 0 && m.served() }
+
+// down is since when the slot is not in service; of what was recorded without
+// it, since it entered its phase.
+func (m *Member) down() time.Time {
+	switch {
+	case !m.DownSince.IsZero():
+		return m.DownSince
+	case m.served():
+		return m.PhaseSince
+	}
+	return m.BornAt
+}
 
 // Free tells whether the member can be claimed.
 func (m *Member) Free() bool {
@@ -219,18 +253,24 @@ func (m *Member) coming() bool {
 	}
 }
 
-// Failure is a slot whose body of a revision failed and has not recovered.
+// enoughService is how many times as long as recovery takes a body has to have served
+// until its failure does not count against a target any more.
+const enoughService = 10
+
+// Failure is a slot in which bodies of a revision failed.
 type Failure struct {
 	// ID and Index are those of the slot.
 	ID    string
 	Index int
-	// Incarnation is the last one that was counted, Count how many were.
+	// Incarnation is the last one that was counted, Count how many were since the
+	// revision became the target or was retried; 0 keeps an incarnation from
+	// being counted again.
 	Incarnation int64
 	Count       int
 	// At is when the last one failed.
 	At time.Time
-	// Forgiven: it holds nothing up any more, and is kept only so that this
-	// incarnation is not counted again.
+	// Forgiven: a body of the revision has recovered since, so that the failure
+	// holds nothing up any more. The slot still counts towards the limit.
 	Forgiven bool
 	// Message is the body's own words.
 	Message string
@@ -243,12 +283,18 @@ const MaxFailures = 500
 // Record is what is stored with a revision.
 type Record struct {
 	ID Revision
-	// Failures are the slots whose failure has not recovered, in the order in
-	// which they failed first; at most MaxFailures.
+	// Failures are the slots in which bodies failed, in the order in which they
+	// failed first; at most MaxFailures.
 	Failures []Failure
 	// Failed is the number of bodies that failed since the revision became the
-	// target, recovered ones included.
+	// target or was retried.
 	Failed int
+	// Recovered is how many of its bodies had recovered by Counted and did not
+	// fail later. Those that recovered after it are counted from the members.
+	Recovered int
+	Counted   time.Time
+	// Since is when the revision became the target.
+	Since time.Time
 	// Halted: the failure limit was reached. RolledBack: and the target went
 	// back to the current revision.
 	Halted, RolledBack bool
@@ -256,28 +302,36 @@ type Record struct {
 	Missing bool
 }
 
-// Renewed is the record of a revision that becomes the target anew: it starts
-// clean, unless it is halted. What was counted is not counted again.
-func (r Record) Renewed() Record {
+// Renewed is the record of a revision that becomes the target at the time, or
+// gets one more round: it starts clean, unless it is halted. What was counted is
+// not counted again.
+func (r Record) Renewed(now time.Time) Record {
+	r.Since = now
 	if r.Halted {
 		return r
 	}
-	r.Failed, r.Failures = 0, forgive(r.Failures)
+	r.Failed, r.Failures = 0, slices.Clone(r.Failures)
+	for i := range r.Failures {
+		r.Failures[i].Forgiven, r.Failures[i].Count = true, 0
+	}
+	r.Recovered, r.Counted = 0, time.Time{}
 	return r
 }
 
-// forgive is the list with every failure forgiven.
-func forgive(list []Failure) []Failure {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].Forgiven = true
-	}
-	return list
-}
-
-// open tells whether a failure holds the revision up.
+// open reports whether a failure holds the revision up.
 func (r *Record) open() bool {
 	return slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven })
+}
+
+// slots is the number of slots in which a body failed.
+func (r *Record) slots() int {
+	n := 0
+	for i := range r.Failures {
+		if r.Failures[i].Count > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Order is the order in which members are taken.
@@ -324,8 +378,9 @@ type Policy struct {
 	// ProgressDeadline is how long no member may come into service while one
 	// should, until the pool is stalled.
 	ProgressDeadline time.Duration
-	// FailureLimit is how many bodies of the target may fail until the rollout
-	// halts, 1 or more.
+	// FailureLimit is in how many slots bodies of the target may fail until the
+	// rollout halts, 1 or more; while none of its bodies has recovered, how many
+	// bodies may.
 	FailureLimit int
 	// Rollback: at the failure limit the target goes back to the current
 	// revision.
@@ -359,11 +414,15 @@ func (p *Policy) RecoverAfter() time.Duration { return max(p.MinReady, time.Minu
 // Snapshot is everything a plan depends on, but for the time.
 type Snapshot struct {
 	Policy Policy
-	// Target is what the template says now; Current the last revision on
-	// which the whole pool once stood. They may be the same.
+	// Target is what the template says now; Current the last revision on which
+	// the pool stood, or the first one of which a body recovered. They may be the
+	// same. Current has no ID until a body has recovered.
 	Target, Current Record
 	// Surge is Plan.Surge of the last pass, 0 if that is not known any more.
 	Surge int
+	// Size is Plan.Size of the last pass, 0 if that is not known: the number of
+	// members that were made. A larger Policy.Desired starts a refill.
+	Size int
 	// Members in ascending order of Index, each index once.
 	Members []Member
 	// Rest are more members, which are only counted.
@@ -400,8 +459,9 @@ const (
 	// RecordFailure counts the failure of slot Index on Revision: Record is
 	// what is to be stored.
 	RecordFailure Kind = iota
-	// Recover forgives failures of Revision, since a body of it recovered.
-	// Record is what is to be stored.
+	// Recover forgives failures of Revision, since a body of it recovered, or
+	// counts the bodies that recovered and are about to go. Record is what is to
+	// be stored.
 	Recover
 	// Halt stops the rollout of Revision; if Record.RolledBack, the target goes
 	// back to the current revision.
@@ -430,7 +490,8 @@ type Action struct {
 	Index    int
 	Revision Revision
 	// Record is what is to be stored with Revision, with RecordFailure,
-	// Recover, Halt and Stand.
+	// Recover, Halt and Stand. Actions on one revision in one plan share it: one
+	// write stores all of them.
 	Record *Record
 	// Disruption is what is to be stored with Disrupt and with Undo. With Undo it
 	// is none, or one that is spent: the slot is still rolling, which it does
@@ -438,8 +499,9 @@ type Action struct {
 	Disruption Disruption
 	// DropClaim: the claim's body is gone, and the claim goes with it.
 	DropClaim bool
-	// Surge: the slot is made above the desired number.
-	Surge bool
+	// Surge: the slot is made above the desired number. ForClaim: it is made
+	// because a claim waits.
+	Surge, ForClaim bool
 	// Why is the machine reason.
 	Why Why
 }
@@ -464,6 +526,7 @@ const (
 	WhyMatchesAgain Why = "MatchesAgain" // draining, and what it runs is wanted again
 	WhyTurnedBusy   Why = "TurnedBusy"   // draining, and work runs on it
 	WhyTurnedHeld   Why = "TurnedHeld"   // draining, and somebody holds it
+	WhyServesAgain  Why = "ServesAgain"  // to be replaced because it failed, and back in service
 	WhyPaused       Why = "Paused"       // draining, and the rollout is paused
 	WhyHalted       Why = "Halted"       // draining, and the target has failed
 	WhyNeededAgain  Why = "NeededAgain"  // draining, and the size asks for it again
@@ -472,6 +535,8 @@ const (
 	WhyNotBuildable Why = "NotBuildable" // what was granted cannot be built
 	WhyFailureLimit Why = "FailureLimit" // too many bodies of the target failed
 	WhyRecovered    Why = "Recovered"    // a body of the target has recovered
-	WhyWholePool    Why = "WholePool"    // the whole pool stands on the target
+	WhyFirst        Why = "First"        // the first revision of which a body recovered
+	WhyCounted      Why = "Counted"      // bodies of the target that recovered are about to go
+	WhyWholePool    Why = "WholePool"    // the pool stands on the target
 	WhyEarlyFailure Why = "EarlyFailure" // a body failed before it had recovered
 )

@@ -18,6 +18,8 @@ type planner struct {
 	// went by.
 	waiting int
 	went    *specRecord
+	// stored is the record that was stored last.
+	stored *rollout.Record
 	// members and verdicts are room that passes use again.
 	members  []rollout.Member
 	verdicts []verdict
@@ -91,7 +93,7 @@ func (c *planner) snapshot() *rollout.Snapshot {
 	p, spec, state := c.cache.p, c.cache.spec, c.cache.state
 	s := &rollout.Snapshot{
 		Pool: p.name, Policy: spec.policy, Target: state.record(spec.target), Current: state.record(state.current),
-		Members: c.read(), Unreadable: p.w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge,
+		Members: c.read(), Unreadable: p.w.unreadable(), Deleting: spec.deleting, Surge: p.status.surge, Size: p.status.size,
 		Waiting: c.cache.waiting(), WindowShut: !c.window.open(spec, p.w.time()), WindowError: spec.windows.Problem(),
 	}
 	s.WindowNever = s.WindowShut && c.window.until.IsZero()
@@ -163,7 +165,7 @@ func (c *planner) holdEnds() (next time.Duration) {
 func (c *planner) retarget() bool {
 	p := c.cache.p
 	old := c.cache.state
-	rec := old.record(c.cache.spec.target).Renewed()
+	rec := old.record(c.cache.spec.target).Renewed(c.cache.p.w.time())
 	next := old.with(rec)
 	next.target = rec.ID
 	return p.putState(old, next, func() string {
@@ -176,6 +178,10 @@ func (c *planner) retarget() bool {
 func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
 	if a.Record != nil {
+		if a.Record == c.stored && a.Kind != rollout.Stand {
+			return true // one write stores all that came to a revision
+		}
+		c.stored = a.Record
 		next := p.state.with(*a.Record)
 		if a.Kind == rollout.Stand {
 			next.current = a.Revision
@@ -214,7 +220,7 @@ func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	p.w.judge.made(p, a, *seen, c.waiting)
 	now := p.w.time()
 	s := &slot{Member: rollout.Member{
-		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now,
+		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now, ForClaim: a.ForClaim,
 	}}
 	seen.put(a.Index, s)
 	return p.put(byPlanner, nil, s, func() string { return p.sentence(a, nil) })
@@ -233,12 +239,12 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	}
 	now := conditions{plan.Ready, plan.Reconciling, plan.Stalled, plan.Updated, plan.Available}
 	same := now == st.conditions && slices.Equal(plan.Blockers, st.blockers) && slices.Equal(c.verdicts, st.verdicts)
-	if same && plan.Next == st.next && plan.Surge == st.surge {
+	if same && plan.Next == st.next && plan.Surge == st.surge && plan.Size == st.size {
 		return
 	}
 	p.w.writes++
 	p.w.narrateStatus(p, &now, plan)
-	st.conditions, st.blockers, st.next, st.surge = now, slices.Clone(plan.Blockers), plan.Next, plan.Surge
+	st.conditions, st.blockers, st.next, st.surge, st.size = now, slices.Clone(plan.Blockers), plan.Next, plan.Surge, plan.Size
 	st.verdicts, c.verdicts = c.verdicts, st.verdicts
 	p.w.changed(p)
 	if c.cache.spec.notify {

@@ -57,12 +57,24 @@ func (n *near) decide(f *forecaster) *rollout.Plan {
 // troubled tells whether the revision has failed.
 func troubled(r *rollout.Record) bool { return r.Halted || r.RolledBack || len(r.Failures) > 0 }
 
-// mayStand tells whether the target may become the current revision. When that
-// is so depends on members of the rest, on how long they have been in service.
+// mayStand reports whether something may be decided that depends on how long
+// members of the rest have served or took to boot: whether the target becomes
+// the current revision, or is given up on because it never comes up.
 func (n *near) mayStand(s *rollout.Snapshot) bool {
-	return s.Target.ID != s.Current.ID && n.rest.Stale == 0 &&
-		!slices.ContainsFunc(n.list, func(u *unit) bool { return u.listed && u.Runs != s.Target.ID }) &&
-		!slices.ContainsFunc(n.added, func(u *unit) bool { return u.listed && u.Runs != s.Target.ID })
+	if s.Target.ID == s.Current.ID {
+		return false
+	}
+	behind, served := n.rest.Work > 0, n.rest.Free+n.rest.Claimed > n.rest.Stale
+	for _, list := range [][]*unit{n.list, n.added} {
+		for _, u := range list {
+			if !u.listed {
+				continue
+			}
+			behind = behind || u.candidate
+			served = served || u.Runs == s.Target.ID && !u.ServedSince.IsZero()
+		}
+	}
+	return !behind || !served
 }
 
 // inOrder tells whether the plan takes no member before one of the rest that

@@ -160,8 +160,9 @@ type status struct {
 	blockers   []rollout.Tally
 	verdicts   []verdict
 	next       string
-	// surge is how many surplus slots the last plan left on purpose.
-	surge int
+	// surge is how many surplus slots the last plan left on purpose, size the
+	// number of members for which it made slots.
+	surge, size int
 }
 
 // verdict is a member's blocker.

@@ -30,3 +30,18 @@ func Waiting(claims []*v1alpha1.Claim, members []*v1alpha1.Member) int {
 	}
 	return len(waiting)
 }
+
+// Bound are the members that claims say they hold, by name.
+func Bound(claims []*v1alpha1.Claim) map[string]bool {
+	var names map[string]bool
+	for _, c := range claims {
+		if c.Status.Phase != v1alpha1.ClaimBound || c.Status.Member == "" || !c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if names == nil {
+			names = map[string]bool{}
+		}
+		names[c.Status.Member] = true
+	}
+	return names
+}

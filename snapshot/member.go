@@ -36,12 +36,18 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		StopTook:    took(st.StopTook),
 		Deleting:    !m.DeletionTimestamp.IsZero(),
 		FailedEarly: st.FailedEarly,
-		NoRoom:      st.Attempts > 0 && phase == rollout.Pending,
+		NoRoom:      st.NoRoom,
 		Attempts:    st.Attempts,
 		NextAttempt: Time(st.NextAttemptAt),
 		BornAt:      Time(st.BornAt),
 		PhaseSince:  Time(st.PhaseSince),
 		ServedSince: Time(st.ServedSince),
+		DownSince:   Time(st.DownSince),
+		ForClaim:    value(m.Spec.ForClaim, false),
+
+		UnsettledSince: Time(st.UnsettledSince),
+		Recovered:      rollout.Revision(st.Recovered),
+		RecoveredAt:    Time(st.RecoveredAt),
 	}
 	if r.BornAt.IsZero() {
 		r.BornAt = m.CreationTimestamp.Time
@@ -69,6 +75,9 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.BornAt = Micro(r.BornAt)
 	st.PhaseSince = Micro(r.PhaseSince)
 	st.ServedSince = Micro(r.ServedSince)
+	st.DownSince, st.UnsettledSince = Micro(r.DownSince), Micro(r.UnsettledSince)
+	st.Recovered, st.RecoveredAt = string(r.Recovered), Micro(r.RecoveredAt)
+	st.NoRoom = r.NoRoom
 	st.BootTook, st.StopTook = span(r.BootTook), span(r.StopTook)
 	if !r.Body {
 		st.BodyUID, st.Address = "", ""

@@ -77,6 +77,11 @@ type MemberSpec struct {
 	// cordoned keeps the member from being claimed. Absent means false.
 	// +optional
 	Cordoned *bool `json:"cordoned,omitempty"`
+	// forClaim is true when the slot was made because a claim waited. Its body is
+	// then kept while it boots, and for as long again once it is free, although no
+	// claim waits any more. Absent means false.
+	// +optional
+	ForClaim *bool `json:"forClaim,omitempty"`
 	// claim is who holds the member. At most one of claim and disruption is set.
 	// +optional
 	Claim *MemberClaim `json:"claim,omitempty"`
@@ -228,21 +233,50 @@ type MemberStatus struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	ServedSince *metav1.MicroTime `json:"servedSince,omitempty"`
-	// nextAttemptAt is when a birth that was refused is tried again.
+	// downSince is when the slot was last in service, or was made if it never was.
+	// Absent: it is in service.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
+	DownSince *metav1.MicroTime `json:"downSince,omitempty"`
+	// unsettledSince is when the body first left service before it had recovered,
+	// that is, before it had been in service for minReadySeconds, or 60 s if that
+	// is more. Absent: it never did, or has recovered since.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
+	UnsettledSince *metav1.MicroTime `json:"unsettledSince,omitempty"`
+	// recovered is the revision of the slot's last body that recovered and has left
+	// service since; recoveredAt is when it recovered.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Recovered string `json:"recovered,omitempty"`
+	// recoveredAt is when that body recovered: see recovered.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
+	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
+	// nextAttemptAt is when the next birth of the same revision is tried.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$`
 	NextAttemptAt *metav1.MicroTime `json:"nextAttemptAt,omitempty"`
-	// attempts counts the births of this incarnation that were refused for
-	// lack of room, for their backoff.
+	// attempts counts the births in a row whose body did not recover: refused,
+	// failed, vanished or without room. Another revision starts at 0.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// noRoom is true when the last birth found no room.
+	// +optional
+	NoRoom bool `json:"noRoom,omitempty"`
 	// exited is true when the body has ended by itself and does not come back.
 	// +optional
 	Exited bool `json:"exited,omitempty"`
-	// failedEarly is true when, in phase Failed, the body failed before it had
-	// recovered, so that it counts against its revision.
+	// failedEarly is true when, in phase Failed, the body had served for less than
+	// ten times what recovery takes, so that it counts against its revision.
 	// +optional
 	FailedEarly bool `json:"failedEarly,omitempty"`
 	// bootTook is how long the slot's last body that came into service took

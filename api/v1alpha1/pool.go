@@ -276,6 +276,10 @@ type PoolStatus struct {
 	// surge is the number of members above replicas.
 	// +optional
 	Surge int32 `json:"surge"`
+	// size is the value of replicas for which members were made. A larger one makes
+	// more, whatever refillBelow says.
+	// +optional
+	Size int32 `json:"size,omitempty"`
 	// failed is the number of members in phase Failed.
 	// +optional
 	Failed int32 `json:"failed"`

@@ -391,6 +391,11 @@ func (in *MemberSpec) DeepCopyInto(out *MemberSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.ForClaim != nil {
+		in, out := &in.ForClaim, &out.ForClaim
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Claim != nil {
 		in, out := &in.Claim, &out.Claim
 		*out = new(MemberClaim)
@@ -426,6 +431,18 @@ func (in *MemberStatus) DeepCopyInto(out *MemberStatus) {
 	}
 	if in.ServedSince != nil {
 		in, out := &in.ServedSince, &out.ServedSince
+		*out = (*in).DeepCopy()
+	}
+	if in.DownSince != nil {
+		in, out := &in.DownSince, &out.DownSince
+		*out = (*in).DeepCopy()
+	}
+	if in.UnsettledSince != nil {
+		in, out := &in.UnsettledSince, &out.UnsettledSince
+		*out = (*in).DeepCopy()
+	}
+	if in.RecoveredAt != nil {
+		in, out := &in.RecoveredAt, &out.RecoveredAt
 		*out = (*in).DeepCopy()
 	}
 	if in.NextAttemptAt != nil {

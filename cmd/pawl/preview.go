@@ -119,7 +119,7 @@ func (v *preview) foretell(ctx context.Context, k *cluster, pr *proposal) (*fore
 		t.note("nothing moves while this is so: %v", s.Invalid)
 	}
 	if string(snap.Target.ID) != pr.pool.Status.TargetRevision {
-		snap.Target = snap.Target.Renewed()
+		snap.Target = snap.Target.Renewed(now)
 	}
 	if snap.Policy.Manual && slices.ContainsFunc(snap.Members, func(m rollout.Member) bool { return m.Runs != snap.Target.ID }) {
 		t.Assumes = append(t.Assumes, "update.type: RollingUpdate")

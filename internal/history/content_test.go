@@ -303,7 +303,7 @@ func TestRecord_Retry(t *testing.T) {
 		Failures: []Failure{{ID: "a", Incarnation: 2, Count: 1, At: *snapshot.Micro(noon), Message: "no such file"}},
 		Failed:   1, Halted: true, RolledBack: true, Stood: 3,
 	}
-	got := rec.Retry("r@1")
+	got := rec.Retry("r@1", noon)
 	if got.Halted || got.RolledBack || got.Failed != 0 || got.Stood != 3 || got.Retried != "r@1" || !got.Failures[0].Forgiven {
 		t.Errorf("%+v", got)
 	}
@@ -397,6 +397,6 @@ func FuzzReadRecord(f *testing.F) {
 			t.Fatalf("it stood %d times", rec.Stood)
 		}
 		again.Take(&engine)
-		again.Retry("r0@1")
+		again.Retry("r0@1", noon)
 	})
 }

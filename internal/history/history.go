@@ -63,15 +63,12 @@ func Next(list []*appsv1.ControllerRevision) (next int64, changed []*appsv1.Cont
 // RevisionID is the id of a ControllerRevision of a pool.
 func RevisionID(r *appsv1.ControllerRevision) string { return r.Labels[v1alpha1.LabelRevision] }
 
-// Current is the revision on which the whole pool last stood: at first, the
-// first one there was. It is nil if there is none.
+// Current is the revision on which the pool last stood, or the first one of
+// which a body recovered. It is nil if there is none.
 func Current(list []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
-	var best, first *appsv1.ControllerRevision
+	var best *appsv1.ControllerRevision
 	var last Record
 	for _, r := range list {
-		if first == nil || older(r, first) < 0 {
-			first = r
-		}
 		rec, err := ReadRecord(r)
 		if err != nil || rec.Stood <= 0 && rec.StoodAt == nil {
 			continue
@@ -79,9 +76,6 @@ func Current(list []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
 		if best == nil || rec.stoodAfter(&last) {
 			best, last = r, rec
 		}
-	}
-	if best == nil {
-		return first
 	}
 	return best
 }

@@ -24,10 +24,13 @@ type Record struct {
 	Failed     int       `json:"failed,omitempty"`
 	Halted     bool      `json:"halted,omitempty"`
 	RolledBack bool      `json:"rolledBack,omitempty"`
+	// Recovered is how many of its bodies had recovered by Counted, and did not fail
+	// later.
+	Recovered int               `json:"recovered,omitempty"`
+	Counted   *metav1.MicroTime `json:"counted,omitempty"`
 	// Stood counts the times that the whole pool came to stand on a revision:
 	// the last such time of this one, 0 for never. The revision with the
-	// largest is the current one. A pool's first revision begins with 1, at no
-	// time.
+	// largest is the current one; without any there is none.
 	Stood int64 `json:"stood,omitempty"`
 	// StoodAt is when that was, for people: a clock may go back.
 	StoodAt *metav1.MicroTime `json:"stoodAt,omitempty"`
@@ -40,7 +43,7 @@ type Record struct {
 	Render *string `json:"render,omitempty"`
 }
 
-// Failure is a slot whose body failed and has not recovered.
+// Failure is a slot in which bodies failed.
 type Failure struct {
 	ID          string           `json:"id"`
 	Index       int              `json:"index"`
@@ -89,7 +92,10 @@ func WriteRecord(r *appsv1.ControllerRevision, rec Record) error {
 
 // Engine is the record as the engine takes it.
 func (rec Record) Engine(id string) rollout.Record {
-	out := rollout.Record{ID: rollout.Revision(id), Failed: rec.Failed, Halted: rec.Halted, RolledBack: rec.RolledBack}
+	out := rollout.Record{
+		ID: rollout.Revision(id), Failed: rec.Failed, Halted: rec.Halted, RolledBack: rec.RolledBack,
+		Recovered: rec.Recovered, Counted: snapshot.Time(rec.Counted), Since: snapshot.Time(rec.TargetSince),
+	}
 	for _, f := range rec.Failures {
 		out.Failures = append(out.Failures, rollout.Failure{
 			ID: f.ID, Index: f.Index, Incarnation: f.Incarnation, Count: f.Count, At: f.At.Time, Forgiven: f.Forgiven, Message: f.Message,
@@ -101,6 +107,7 @@ func (rec Record) Engine(id string) rollout.Record {
 // Take puts what the engine decided into the record.
 func (rec Record) Take(r *rollout.Record) Record {
 	rec.Failed, rec.Halted, rec.RolledBack, rec.Failures = r.Failed, r.Halted, r.RolledBack, nil
+	rec.Recovered, rec.Counted = r.Recovered, snapshot.Micro(r.Counted)
 	most := min(maxMessage, maxMessages/max(1, len(r.Failures)))
 	for _, f := range r.Failures {
 		rec.Failures = append(rec.Failures, Failure{
@@ -113,17 +120,16 @@ func (rec Record) Take(r *rollout.Record) Record {
 
 // Renew is the record of a revision that becomes the target anew.
 func (rec Record) Renew(now time.Time) Record {
-	renewed := rec.Engine("").Renewed()
+	renewed := rec.Engine("").Renewed(now)
 	rec = rec.Take(&renewed)
 	rec.TargetSince = snapshot.Micro(now)
 	return rec
 }
 
 // Retry is the record of a revision that gets one more round, on request.
-func (rec Record) Retry(request string) Record {
+func (rec Record) Retry(request string, now time.Time) Record {
 	rec.Halted, rec.RolledBack, rec.Retried = false, false, request
-	renewed := rec.Engine("").Renewed()
-	return rec.Take(&renewed)
+	return rec.Renew(now)
 }
 
 // Adopt notes what the content is rendered to, of a revision that says the same
@@ -139,7 +145,7 @@ func (rec *Record) Adopt(r *appsv1.ControllerRevision, c *Content) bool {
 	return true
 }
 
-// Stand is the record of a revision on which the whole pool has come to stand,
+// Stand is the record of a revision on which the pool has come to stand,
 // after it stood on the others.
 func (rec Record) Stand(others map[string]Record, now time.Time) Record {
 	last := rec.Stood

@@ -50,6 +50,7 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 	}
 	out := &rollout.Snapshot{
 		Pool: s.Pool.Name, Policy: policy, Deleting: !s.Pool.DeletionTimestamp.IsZero(), Surge: int(s.Pool.Status.Surge),
+		Size: int(s.Pool.Status.Size),
 	}
 	s.Members, _ = Distinct(s.Members)
 	s.Revisions = Of(s.Pool.Name, s.Revisions)
@@ -58,8 +59,12 @@ func (s *Stored) Snapshot(now time.Time) (*rollout.Snapshot, error) {
 	out.WindowShut, out.WindowNever, out.WindowError, s.Wake = !open, !open && until.IsZero(), windows.Problem(), until
 	out.Waiting = snapshot.Waiting(s.Claims, s.Members)
 	out.Members = make([]rollout.Member, len(s.Members))
+	bound := snapshot.Bound(s.Claims)
 	for i, m := range s.Members {
 		out.Members[i] = snapshot.Member(m, now)
+		if bound[m.Name] {
+			out.Members[i].Taken()
+		}
 		if end := snapshot.HoldEnds(m); end.After(now) && (s.Wake.IsZero() || end.Before(s.Wake)) {
 			s.Wake = end
 		}
@@ -152,7 +157,7 @@ func (s *Stored) revisions(out *rollout.Snapshot) {
 		target = s.Target
 	}
 	if current == "" || len(unread) == 0 {
-		current = target
+		current = ""
 		if c := Current(s.Revisions); c != nil {
 			current = RevisionID(c)
 		}

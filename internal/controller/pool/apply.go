@@ -82,19 +82,22 @@ func (r *Reconciler) record(ctx context.Context, w *world, p *rollout.Plan, a *r
 	if rev == nil {
 		return fmt.Errorf("revision %s of Pool %s: planned for, and not there: %w", a.Revision, w.pool.Name, errRace)
 	}
-	rec := w.records[string(a.Revision)].Take(a.Record)
-	if a.Kind == rollout.Stand {
-		rec = rec.Stand(w.records, w.now)
-	}
-	if err := r.store(ctx, w, rev, rec); err != nil {
-		return err
+	if a.Record != w.recorded || a.Kind == rollout.Stand { // one write stores all that came to a revision
+		rec := w.records[string(a.Revision)].Take(a.Record)
+		if a.Kind == rollout.Stand {
+			rec = rec.Stand(w.records, w.now)
+		}
+		if err := r.store(ctx, w, rev, rec); err != nil {
+			return err
+		}
+		w.recorded = a.Record
 	}
 	switch a.Kind {
 	case rollout.Halt:
 		r.Events.Eventf(w.pool, nil, corev1.EventTypeWarning, "UpdateHalted", "Halt", "%s", p.Stalled.Message)
 	case rollout.Stand:
 		w.stood = a.Revision
-		r.Events.Eventf(w.pool, nil, corev1.EventTypeNormal, "Updated", "Stand", "every member is on revision %s", a.Revision)
+		r.Events.Eventf(w.pool, nil, corev1.EventTypeNormal, "Updated", "Stand", "the pool stands on revision %s (%s)", a.Revision, a.Why)
 	case rollout.RecordFailure:
 		r.Events.Eventf(w.pool, w.member(a.Index), corev1.EventTypeWarning, "BodyFailed", "RecordFailure",
 			"member %d failed on revision %s: %s", a.Index, a.Revision, w.message(a.Index))
@@ -118,6 +121,9 @@ func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) er
 			Finalizers: []string{v1alpha1.FinalizerBody},
 		},
 		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(a.Index), Revision: string(a.Revision)},
+	}
+	if a.ForClaim {
+		m.Spec.ForClaim = &a.ForClaim
 	}
 	err := r.Client.Create(ctx, m)
 	if apierrors.IsAlreadyExists(err) {

@@ -73,7 +73,7 @@ func (w *world) fill(st *v1alpha1.PoolStatus, p *rollout.Plan) {
 	}{
 		{&st.Replicas, c.Members}, {&st.Free, c.Free}, {&st.Claimed, c.Claimed}, {&st.Provisioning, c.Provisioning},
 		{&st.Updated, c.Updated}, {&st.Stale, c.Stale}, {&st.Unknown, c.Unknown}, {&st.Rolling, c.Rolling},
-		{&st.Surge, c.Surge}, {&st.Failed, c.Failed}, {&st.WaitingClaims, s.Waiting},
+		{&st.Surge, c.Surge}, {&st.Size, p.Size}, {&st.Failed, c.Failed}, {&st.WaitingClaims, s.Waiting},
 	} {
 		*n.field = int32(n.count)
 	}

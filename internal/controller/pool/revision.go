@@ -85,7 +85,7 @@ func (r *Reconciler) retry(ctx context.Context, w *world) error {
 	if rev == nil || w.records[id].Retried == request {
 		return nil
 	}
-	if err := r.store(ctx, w, rev, w.records[id].Retry(request)); err != nil {
+	if err := r.store(ctx, w, rev, w.records[id].Retry(request, w.now)); err != nil {
 		return err
 	}
 	r.Events.Eventf(w.pool, nil, corev1.EventTypeNormal, "Retry", "Retry", "revision %s gets one more round", id)
@@ -151,9 +151,6 @@ func (r *Reconciler) begin(ctx context.Context, w *world, c *history.Content) er
 		return err
 	}
 	rec := history.Record{}.Renew(w.now)
-	if len(w.revisions) == 0 {
-		rec.Stood = 1 // the first is the current one at first, whatever number it gets later
-	}
 	if err := history.WriteRecord(rev, rec); err != nil {
 		return err
 	}

@@ -60,6 +60,8 @@ type world struct {
 	// the pool has come to stand.
 	written map[string]bool
 	stood   rollout.Revision
+	// recorded is the record that was stored last.
+	recorded *rollout.Record
 }
 
 // read gathers everything that the plan depends on.
