@@ -79,7 +79,7 @@ func (b *binder) look(c *claim) {
 	case s != nil:
 		b.keep(c, s)
 	case c.phase == v1alpha1.ClaimBound:
-		b.end(c, lost(c, p.w.now), "has lost "+p.member(c.member))
+		b.end(c, lost(c, p.w.clock()), "has lost "+p.member(c.member))
 	case p.claims.get(c.uid) != c || b.cache.blindOfSlots():
 		// it is looked at again once that is seen
 	case c.wait != nil && c.made+*c.wait < p.w.started || !b.bind(c):
@@ -104,7 +104,7 @@ func (b *binder) bind(c *claim) bool {
 	}
 	next := *old
 	next.Claimed, next.claim, next.claimUID = true, c.name, c.uid
-	next.boundAt, next.expiresAt = p.w.now, p.expiry(c)
+	next.boundAt, next.expiresAt = p.w.clock(), p.expiry(c)
 	next.Disruption = rollout.Disruption{} // spent, or it would not be free
 	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is given to " + c.name }) {
 		b.members = b.members[:0]
@@ -212,7 +212,7 @@ func (p *pool) expiry(c *claim) time.Duration {
 	if ttl == 0 {
 		return 0
 	}
-	return p.w.now + ttl
+	return p.w.clock() + ttl
 }
 
 // end records that the claim has ended.

@@ -194,7 +194,7 @@ func (j *judge) born(b *body) {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
 	n, most := b.p.staying(), b.p.ceiling()
-	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.now && j.w.nature.lag == 0 {
+	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.clock() && j.w.nature.lag == 0 {
 		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
 }
@@ -301,7 +301,7 @@ func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 		j.promise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
 	case !old.ServedSince.IsZero() && occupancy != rollout.Idle && !old.goes():
 		j.promise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
-	case drift && old.held(j.w.now):
+	case drift && old.held(j.w.clock()):
 		j.promise("%s is disrupted for drift although it is held", name)
 	}
 }
