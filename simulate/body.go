@@ -319,8 +319,13 @@ func (b *body) vanish() {
 
 // touched tells the member controller that the body is not what it was.
 func (b *body) touched() {
-	b.p.w.hint(func() { b.p.keeper.wake(b.index) })
-	b.p.w.changed(b.p)
+	w := b.p.w
+	if w.editing {
+		w.edited = append(w.edited, news{to: &b.p.keeper.cache, key: b.index})
+	} else {
+		w.hint(func() { b.p.keeper.wake(b.index) })
+	}
+	w.changed(b.p)
 }
 
 // health makes the body sick or well. One that never came up stays as it is.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -18,6 +19,8 @@ type planner struct {
 	// went by.
 	waiting int
 	went    *specRecord
+	// taken are the members that look free still and are known to be claimed.
+	taken int
 	// members and verdicts are room that passes use again.
 	members  []rollout.Member
 	verdicts []verdict
@@ -153,6 +156,17 @@ func (c *planner) read() []rollout.Member {
 		m := c.cache.p.seen(s)
 		m.Skipped = s.skip != "" && s.skip == target
 		c.members = append(c.members, m)
+	}
+	c.taken = 0
+	for _, o := range c.cache.claims {
+		if o.phase != v1alpha1.ClaimBound {
+			continue
+		}
+		// One whose claim is seen to hold it is taken, though it looks free still.
+		if i, ok := c.cache.slots.find(o.member); ok && c.members[i].Free() && c.cache.slots[i].lastClaim != o.uid {
+			c.members[i].Claimed = true
+			c.taken++
+		}
 	}
 	return c.members
 }

@@ -111,6 +111,7 @@ func (p *pool) place(m *memberSetup) {
 		c.phase, c.member = v1alpha1.ClaimBound, m.index
 		p.claims.put(c.uid, c)
 		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
+		s.lastClaim = c.uid
 	case stateProvisioning:
 		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, start, start, time.Time{}
 		b.booted = false

@@ -314,6 +314,9 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	j.grants(p, a, spec)
 	truth := count(p.slots, a.Index, p.serves).counted(&p.spec.policy) + 1
 	view := count(seen, a.Index, (*slot).inService).counted(&spec.policy) + 1
+	if spec.policy.Warm {
+		view -= p.planner.taken
+	}
 	most := enough(&p.spec.policy, a.Surge, p.waiting())
 	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
 		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)

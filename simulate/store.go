@@ -26,8 +26,10 @@ type slot struct {
 	rollout.Member
 	// claim and claimUID are who holds it, boundAt since when and expiresAt
 	// until when; empty and 0 for nobody, and for no end.
+	// LastClaim is the last one that held it.
 	claim              string
 	claimUID           int64
+	lastClaim          int64
 	boundAt, expiresAt time.Duration
 	// holdUntil is when its hold ends; 0 for none.
 	holdUntil time.Duration

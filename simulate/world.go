@@ -42,8 +42,10 @@ type world struct {
 	hints  int
 	uids   int64
 	writes int
-	// editing: an edit is being made, which nobody sees half of.
+	// editing: an edit is being made, which nobody sees half of; edited is what
+	// it has written so far.
 	editing bool
+	edited  []news
 	judge   *judge
 	log     *log
 }
@@ -144,6 +146,7 @@ func (w *world) atomic(edit func()) {
 	edit()
 	w.editing = before
 	if !before {
+		w.spread()
 		w.judge.observe()
 	}
 }
@@ -196,7 +199,7 @@ func (w *world) restart() {
 	w.down = false
 	w.life++
 	w.hints = 0
-	w.started = w.now
+	w.started = w.clock()
 	w.say("controllers", "start, and know what is stored")
 	w.judge.disturb()
 	for _, p := range w.pools {
