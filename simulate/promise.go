@@ -280,6 +280,9 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 	if a.Why == rollout.WhyAdopt {
 		return // it names what is there
 	}
+	if p.state.current == "" {
+		return // there is nothing to go back to
+	}
 	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && t.Failed >= spec.policy.FailureLimit {
 		j.promise("%s is granted a body on %s, of which %d have failed", p.member(a.Index), t.ID, t.Failed)
 	}
