@@ -17,13 +17,34 @@ type binder struct {
 	wakeAt time.Duration
 	// members is what there is to choose from, made when it is asked for.
 	members []rollout.Member
-	// heartbeat is how often claims have to be renewed, since when it has been
-	// so. Nobody is late before one has passed.
-	heartbeat, since time.Duration
+	// heartbeat is how often claims have to be renewed, beats are when each was
+	// last heard of. Cut: the API server could not be reached.
+	heartbeat time.Duration
+	beats     map[int64]beat
+	cut       bool
 }
 
+// beat is what was last heard of a claim, and when: by a clock that nobody
+// sets, so that a clock that is wrong ends no claim.
+type beat struct{ renewed, at time.Duration }
+
 // reset forgets everything.
-func (b *binder) reset() { b.queued, b.wakeAt, b.heartbeat, b.since = false, 0, 0, 0 }
+func (b *binder) reset() { b.queued, b.wakeAt, b.heartbeat, b.beats, b.cut = false, 0, 0, nil, false }
+
+// heard is when the claim was last heard of. One that is seen for the first
+// time after a start or an outage, or since another heartbeat is asked for, has
+// a whole interval.
+func (b *binder) heard(c *claim) time.Duration {
+	is, ok := b.beats[c.uid]
+	if !ok || is.renewed != c.renewed {
+		if b.beats == nil {
+			b.beats = map[int64]beat{}
+		}
+		is = beat{c.renewed, b.cache.p.w.now}
+		b.beats[c.uid] = is
+	}
+	return is.at
+}
 
 func (b *binder) wake() {
 	w := b.cache.p.w
@@ -46,15 +67,19 @@ func (b *binder) remind(at time.Duration) {
 	w.act(at, b.wake)
 }
 
-// reconcile looks at every claim.
+// reconcile looks at every claim, those first that were made first.
 func (b *binder) reconcile() {
 	w := b.cache.p.w
 	b.members = b.members[:0]
-	if beat := b.cache.spec.heartbeat; beat != b.heartbeat {
-		b.heartbeat, b.since = beat, w.now
+	if w.without(loseMembers) {
+		b.cut = true
+		return
+	}
+	if every := b.cache.spec.heartbeat; every != b.heartbeat || b.cut {
+		b.heartbeat, b.beats, b.cut = every, nil, false
 	}
 	for _, c := range slices.Clone(b.cache.claims) {
-		if w.down || w.without(loseMembers) {
+		if w.down {
 			return
 		}
 		if b.cache.unseen[claimKey(c.uid)] == 0 {
@@ -79,8 +104,8 @@ func (b *binder) look(c *claim) {
 	case s != nil:
 		b.keep(c, s)
 	case c.phase == v1alpha1.ClaimBound:
-		b.end(c, lost(c, p.w.now), "has lost "+p.member(c.member))
-	case p.claims.get(c.uid) != c || b.cache.blindOfSlots():
+		b.end(c, lost(c, p.w.clock()), "has lost "+p.member(c.member))
+	case p.claims.get(c.uid) != c:
 		// it is looked at again once that is seen
 	case c.wait != nil && c.made+*c.wait < p.w.started || !b.bind(c):
 		b.wait(c)
@@ -104,20 +129,23 @@ func (b *binder) bind(c *claim) bool {
 	}
 	next := *old
 	next.Claimed, next.claim, next.claimUID = true, c.name, c.uid
-	next.boundAt, next.expiresAt = p.w.now, p.expiry(c)
+	next.lastClaim = c.uid
+	next.boundAt, next.expiresAt = p.w.clock(), p.expiry(c)
 	next.Disruption = rollout.Disruption{} // spent, or it would not be free
 	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is given to " + c.name }) {
-		b.members = b.members[:0]
 		b.keep(c, &next)
 	}
 	return true
 }
 
-// pick chooses a member for the claim.
+// pick chooses a member for the claim, and takes it out of the choice. What was
+// given away and does not look so yet is none.
 func (b *binder) pick(c *claim) *slot {
 	if len(b.members) == 0 {
 		for _, s := range b.cache.slots {
-			b.members = append(b.members, b.cache.p.seen(s))
+			m := b.cache.p.seen(s)
+			m.Claimed = m.Claimed || b.cache.unseen[s.Index] > 0
+			b.members = append(b.members, m)
 		}
 	}
 	list := b.members
@@ -132,6 +160,7 @@ func (b *binder) pick(c *claim) *slot {
 	if i < 0 {
 		return nil
 	}
+	list[i].Claimed = true
 	return b.cache.slots.get(list[i].Index)
 }
 
@@ -140,8 +169,9 @@ func (b *binder) wait(c *claim) {
 	if c.wait == nil {
 		return
 	}
-	until := c.made + *c.wait
-	if b.cache.p.w.now >= until {
+	w := b.cache.p.w
+	until := c.made + *c.wait - w.skew
+	if w.now >= until {
 		b.end(c, v1alpha1.ClaimFailed, "has waited for long enough")
 		return
 	}
@@ -188,9 +218,11 @@ func told(was, is *claim, member string) string {
 
 // ends is when a claim ends by itself, 0 for never, and why.
 func (b *binder) ends(c *claim, s *slot) (at time.Duration, why string) {
-	at, why = s.expiresAt, "has had its time"
+	if s.expiresAt > 0 {
+		at, why = max(s.expiresAt-b.cache.p.w.skew, 1), "has had its time"
+	}
 	if b.heartbeat > 0 {
-		silent := max(c.renewed, s.boundAt, b.since) + b.heartbeat
+		silent := b.heard(c) + b.heartbeat
 		if at == 0 || silent < at {
 			at, why = silent, "was not renewed in time"
 		}
@@ -212,7 +244,7 @@ func (p *pool) expiry(c *claim) time.Duration {
 	if ttl == 0 {
 		return 0
 	}
-	return p.w.now + ttl
+	return p.w.clock() + ttl
 }
 
 // end records that the claim has ended.

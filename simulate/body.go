@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"errors"
+	"time"
 
 	"github.com/pawl-dev/pawl/rollout"
 )
@@ -22,8 +23,14 @@ type body struct {
 	// does not end.
 	drains    int
 	occupancy rollout.Occupancy
-	// starts counts how often it was started: once, and for each update.
-	starts int
+	// starts counts how often it was started: once, and for each update; turns
+	// how often somebody set its health, which ends what was to come of it
+	// before; ends how often it was set when it will be gone.
+	starts, turns, ends int
+	// hangs: once it is told to go it does not. stop is how long it takes
+	// instead of what the world says.
+	hangs bool
+	stop  *time.Duration
 }
 
 // ready tells whether it serves.
@@ -86,6 +93,7 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	case w.without(loseSources) || w.without(loseRender):
 		return nil, errUnreadable
 	case breed.outcome == createError || w.now < p.refused[index]:
+		p.refusals++
 		return nil, errRefused
 	case w.bodies >= w.nature.capacity:
 		return nil, errNoRoom
@@ -157,11 +165,62 @@ func (b *body) start() {
 		}
 		b.booted = true
 		w.saying("world", func() string { return "body " + b.name() + " is ready" })
-		if b.breed.outcome == crashes {
-			b.serveUntilCrash()
-		}
+		b.serve()
 		b.touched()
 	})
+}
+
+// serve begins what becomes of a body of its breed that has come up.
+func (b *body) serve() {
+	switch b.breed.outcome {
+	case crashes:
+		b.serveUntilCrash()
+	case flaps:
+		b.flap(flap{b.breed.up, b.breed.down, longest}, b.p.w.vary)
+	}
+}
+
+// flap has the body, which is up, go down and up in turn until a time, from
+// which on it stays up. Vary is how long a span takes in truth.
+func (b *body) flap(f flap, vary func(time.Duration) time.Duration) {
+	w := b.p.w
+	n, starts := b.turns, b.starts
+	turn := func(at time.Duration, up bool, then func()) {
+		w.at(at, func() {
+			if b.gone() || b.stopping || b.turns != n || b.starts != starts {
+				return
+			}
+			if b.sick == up {
+				w.saying("world", func() string { return "body " + b.name() + " goes " + upOrDown(up) })
+				b.sick = !up
+				b.touched()
+			}
+			if then != nil {
+				then()
+			}
+		})
+	}
+	var down, up func()
+	down = func() {
+		if at := w.now + vary(f.up); at < f.until {
+			turn(at, false, up)
+		}
+	}
+	up = func() {
+		if at := w.now + vary(f.down); at < f.until {
+			turn(at, true, down)
+		} else {
+			turn(f.until, true, nil)
+		}
+	}
+	down()
+}
+
+func upOrDown(up bool) string {
+	if up {
+		return "Up"
+	}
+	return "Down"
 }
 
 func (b *body) serveUntilCrash() {
@@ -214,14 +273,39 @@ func (b *body) tell() {
 
 // end is how a body goes.
 func (b *body) end() {
-	w := b.p.w
 	b.stopping = true
-	w.at(w.now+w.vary(w.nature.stopOf(b.revision)), func() {
-		if !b.gone() {
+	switch {
+	case b.hangs:
+	case b.stop != nil:
+		b.endIn(*b.stop)
+	default:
+		b.endIn(b.p.w.vary(b.p.w.nature.stopOf(b.revision)))
+	}
+}
+
+// endIn has the body be gone in some time.
+func (b *body) endIn(d time.Duration) {
+	w := b.p.w
+	b.ends++
+	n := b.ends
+	w.at(w.now+d, func() {
+		if !b.gone() && b.ends == n {
 			w.saying("world", func() string { return "body " + b.name() + " is gone" })
 			b.vanish()
 		}
 	})
+}
+
+// stopsIn sets how long the body takes to go, from now on, also if it has been
+// told to; negative for ever.
+func (b *body) stopsIn(d time.Duration) {
+	b.hangs, b.stop = d < 0, &d
+	switch {
+	case b.hangs:
+		b.ends++ // what was to be the end is not
+	case b.stopping:
+		b.endIn(d)
+	}
 }
 
 func (b *body) gone() bool { return b.p.bodies[b.index] != b }
@@ -235,12 +319,18 @@ func (b *body) vanish() {
 
 // touched tells the member controller that the body is not what it was.
 func (b *body) touched() {
-	b.p.w.hint(func() { b.p.keeper.wake(b.index) })
-	b.p.w.changed(b.p)
+	w := b.p.w
+	if w.editing {
+		w.edited = append(w.edited, news{to: &b.p.keeper.cache, key: b.index})
+	} else {
+		w.hint(func() { b.p.keeper.wake(b.index) })
+	}
+	w.changed(b.p)
 }
 
 // health makes the body sick or well. One that never came up stays as it is.
 func (b *body) health(up bool) {
+	b.turns++
 	b.sick = !up
 	b.touched()
 }

@@ -54,12 +54,91 @@ func (c *cache) boot(ready func()) {
 	})
 }
 
+// news is a write on its way to a cache, or only word of a change, which
+// leaves the cache as it is: apply is nil then.
+type news struct {
+	to    *cache
+	key   int
+	apply func(*cache)
+}
+
 // publish brings a write to every cache.
 func (p *pool) publish(by actor, key int, apply func(*cache)) {
 	for _, c := range p.caches {
-		if key >= noKey || c.by != byKeeper { // who keeps members reads no claims
+		switch {
+		case key < noKey && c.by == byKeeper: // who keeps members reads no claims
+		case p.w.editing:
+			p.w.edited = append(p.w.edited, news{c, key, apply})
+		default:
 			c.receive(by, key, apply)
 		}
+	}
+}
+
+// spread brings all that an edit wrote to the caches: to each of them at one
+// instant, so that nobody sees a half of it.
+func (w *world) spread() {
+	list := w.edited
+	w.edited = nil
+	for len(list) > 0 {
+		var mine, others []news
+		for _, n := range list {
+			if n.to == list[0].to {
+				mine = append(mine, n)
+			} else {
+				others = append(others, n)
+			}
+		}
+		mine[0].to.receiveAll(mine)
+		list = others
+	}
+}
+
+// receiveAll has writes of others arrive at one time, none before an earlier
+// one to the same object.
+func (c *cache) receiveAll(list []news) {
+	w := c.p.w
+	if w.down {
+		return // nobody is there; the next start lists
+	}
+	next, pending := arrival{w.now + w.delay(), w.tie()}, false
+	for _, n := range list {
+		last, ok := c.last[n.key]
+		pending = pending || ok
+		if ok && (next.at < last.at || next.at == last.at && next.tie < last.tie) {
+			next = last
+		}
+	}
+	arrive := func() {
+		for _, n := range list {
+			if n.apply != nil {
+				n.apply(c)
+			}
+		}
+		for _, n := range list {
+			if c.last[n.key] == next {
+				delete(c.last, n.key)
+			}
+		}
+		for _, n := range list {
+			c.notify(n.key)
+		}
+	}
+	if !pending && next.at <= w.now {
+		arrive()
+		return
+	}
+	c.expect()
+	for _, n := range list {
+		c.last[n.key] = next
+	}
+	w.queue.push(event{at: next.at, tie: next.tie, life: w.life, do: arrive})
+}
+
+// expect makes room for what is on its way.
+func (c *cache) expect() {
+	if c.last == nil {
+		c.last, c.unseen = map[int]arrival{}, map[int]int{}
 	}
 }
 
@@ -79,9 +158,7 @@ func (c *cache) receive(by actor, key int, apply func(*cache)) {
 		c.notify(key)
 		return
 	}
-	if c.last == nil {
-		c.last, c.unseen = map[int]arrival{}, map[int]int{}
-	}
+	c.expect()
 	c.last[key] = next
 	own := by == c.by
 	if own {
@@ -104,17 +181,6 @@ func (c *cache) receive(by actor, key int, apply func(*cache)) {
 // target is the revision that members are brought to: the template's, or,
 // after that one was rolled back, the current one.
 func (c *cache) target() rollout.Revision { return targetOf(c.spec, c.state) }
-
-// blindOfSlots tells whether its controller has written a slot that it cannot
-// see yet.
-func (c *cache) blindOfSlots() bool {
-	for key := range c.unseen {
-		if key >= 0 {
-			return true
-		}
-	}
-	return false
-}
 
 // blind tells whether its controller has written something that it cannot see
 // yet.

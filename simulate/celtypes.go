@@ -22,6 +22,8 @@ var (
 	claimType     = cel.ObjectType("pawl.Claim", traits.IndexerType)
 	conditionType = cel.ObjectType("pawl.Condition", traits.IndexerType)
 	budgetType    = cel.ObjectType("pawl.Budget")
+	groupType     = cel.ObjectType("pawl.Group")
+	holderType    = cel.ObjectType("pawl.Holder")
 )
 
 // access is how a field is read.
@@ -45,6 +47,8 @@ var poolFields = func() map[string]*types.FieldType {
 		"current":    access(cel.StringType, func(p *poolPicture) any { return p.current }),
 		"m":          access(cel.MapType(cel.IntType, memberType), func(p *poolPicture) any { return memberTable(p) }),
 		"conditions": access(cel.MapType(cel.StringType, conditionType), func(p *poolPicture) any { return conditionTable(p) }),
+		"next":       access(cel.StringType, func(p *poolPicture) any { return p.next }),
+		"status":     access(cel.MapType(cel.StringType, cel.DynType), func(p *poolPicture) any { return p.status() }),
 		"blockers":   access(cel.MapType(cel.StringType, cel.IntType), func(p *poolPicture) any { return blockerTable(p) }),
 	}
 	for i, name := range tallyNames {
@@ -82,8 +86,22 @@ var budgetFields = func() map[string]*types.FieldType {
 	for _, name := range []string{"used", "limit", "waiting", "stalled"} {
 		f[name] = access(cel.IntType, func(any) any { return int64(0) })
 	}
+	f["holders"] = access(cel.ListType(cel.StringType), func(any) any { return []string{} })
 	return f
 }()
+
+// groupFields are those of a pool, and who rolls. They cannot be read yet:
+// scenarios with groups wait.
+var groupFields = func() map[string]*types.FieldType {
+	f := maps.Clone(poolFields)
+	f["holder"] = access(holderType, func(any) any { return nil })
+	return f
+}()
+
+var holderFields = map[string]*types.FieldType{
+	"name":    access(cel.StringType, func(any) any { return "" }),
+	"stalled": access(cel.BoolType, func(any) any { return false }),
+}
 
 // provider adds the types above to those of the language.
 type provider struct {
@@ -102,10 +120,12 @@ func newProvider() *provider {
 		structs: map[string]map[string]*types.FieldType{
 			poolType.TypeName(): poolFields, memberType.TypeName(): memberFields, claimType.TypeName(): claimFields,
 			conditionType.TypeName(): conditionFields, budgetType.TypeName(): budgetFields,
+			groupType.TypeName(): groupFields, holderType.TypeName(): holderFields,
 		},
 		named: map[string]*cel.Type{
 			poolType.TypeName(): poolType, memberType.TypeName(): memberType, claimType.TypeName(): claimType,
 			conditionType.TypeName(): conditionType, budgetType.TypeName(): budgetType,
+			groupType.TypeName(): groupType, holderType.TypeName(): holderType,
 		},
 	}
 }

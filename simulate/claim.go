@@ -93,7 +93,7 @@ func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 	}
 	p.claims.put(uid, next)
 	if next == nil {
-		p.gone[old.name] = claimPicture{phase: string(old.last()), member: old.member}
+		p.over[old.name] = claimPicture{phase: string(old.last()), member: old.member}
 		delete(p.then, uid)
 	}
 	w.writes++
@@ -129,7 +129,7 @@ func (w *world) claim(name string) claimPicture {
 	p, c := w.claimed(name)
 	if c == nil {
 		for _, p := range w.pools {
-			if v, ok := p.gone[name]; ok {
+			if v, ok := p.over[name]; ok {
 				return v
 			}
 		}
@@ -147,7 +147,7 @@ func (w *world) claimNames() (list []string) {
 		for _, c := range p.claims {
 			list = append(list, c.name)
 		}
-		for name := range p.gone {
+		for name := range p.over {
 			list = append(list, name)
 		}
 	}
@@ -173,6 +173,16 @@ func (p *pool) holder(c *claim) *slot {
 func (c *cache) waiting() (n int) {
 	for _, o := range c.claims {
 		if o.waits() && !slices.ContainsFunc(c.slots, func(s *slot) bool { return s.claimUID == o.uid }) {
+			n++
+		}
+	}
+	return n
+}
+
+// pending counts all claims that wait, those for one certain member included.
+func (p *pool) pending() (n int) {
+	for _, c := range p.claims {
+		if c.phase == v1alpha1.ClaimPending && !c.deleted && p.holder(c) == nil {
 			n++
 		}
 	}

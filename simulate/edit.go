@@ -23,8 +23,9 @@ func itoa[T int | int64](i T) string { return strconv.FormatInt(int64(i), 10) }
 type reviseEdit struct{ to rollout.Revision }
 
 func (e reviseEdit) apply(w *world, p *pool) {
-	to := w.revision(e.to)
+	to := p.revision(e.to)
 	w.say("user", fmt.Sprintf("edits the template of %s: %s, and it was %s", p.name, to, p.spec.target))
+	p.template = e.to
 	next := *p.spec
 	next.target = to
 	p.putSpec(&next)
@@ -39,7 +40,7 @@ type setEdit struct {
 func (e setEdit) apply(w *world, p *pool) {
 	w.saying("user", func() string { return "sets " + oneLine(e.said) + " on " + p.name })
 	next := resolve(merge(p.spec.raw, e.patch), p.spec.target, w.nature.bootTimeout)
-	next.deleting = p.spec.deleting
+	next.deleting, next.retry = p.spec.deleting, p.spec.retry
 	if next.err != nil {
 		w.judge.broken(next.err)
 		return
@@ -219,9 +220,7 @@ func (e upgradeEdit) apply(w *world, _ *pool) {
 		w.say("controllers", "are upgraded, and make another body of the same template")
 		w.renderers++
 		for _, p := range w.pools {
-			next := *p.spec
-			next.target += rendered
-			p.putSpec(&next)
+			p.retarget()
 		}
 	}
 	w.crash(0)
@@ -256,6 +255,11 @@ type memberEdit struct {
 	revision  *rollout.Revision
 	refuse    *time.Duration
 	remove    string
+	// flap is how it goes up and down where health is Flap, do a command of
+	// `pawl`, stop how long its body takes to go from now on, negative for ever.
+	flap *flap
+	do   string
+	stop *time.Duration
 }
 
 func (e memberEdit) apply(w *world, p *pool) {
@@ -279,9 +283,18 @@ func (e memberEdit) body(w *world, p *pool) {
 	if b == nil {
 		return
 	}
-	if e.health != "" {
+	switch {
+	case e.flap != nil:
+		w.say("world", fmt.Sprintf("body %s goes up for %s and down for %s, in turn", b.name(), e.flap.up, e.flap.down))
+		b.health(true)
+		b.flap(*e.flap, func(d time.Duration) time.Duration { return d })
+	case e.health != "":
 		w.say("world", "body "+b.name()+" goes "+e.health)
 		b.health(e.health == "Up")
+	}
+	if e.stop != nil {
+		w.say("world", "body "+b.name()+" "+e.stopping())
+		b.stopsIn(*e.stop)
 	}
 	if e.occupancy != nil {
 		w.say("world", "body "+b.name()+" is "+occupancyNames[*e.occupancy])
@@ -291,6 +304,13 @@ func (e memberEdit) body(w *world, p *pool) {
 		w.say("world", "body "+b.name()+" says that it runs "+strconv.Quote(string(*e.revision)))
 		b.revision = *e.revision
 	}
+}
+
+func (e memberEdit) stopping() string {
+	if *e.stop < 0 {
+		return "does not stop from now on"
+	}
+	return "stops within " + e.stop.String() + " from now on"
 }
 
 // label is what is written on the slot itself.
@@ -312,13 +332,20 @@ func (e memberEdit) label(w *world, p *pool) {
 		next.Cost = int32(*e.cost)
 	}
 	set(&next.holdUntil, e.hold)
-	if e.remove == "slot" {
+	if e.do != "" {
+		w.say("user", e.act(p, &next))
+	}
+	switch {
+	case e.remove != "slot":
+	case old.claimUID != 0:
+		w.say("user", "cannot delete "+p.member(e.index)+": a claimed member is not deleted, its claim is to be released first")
+	default:
 		next.Deleting = true
 	}
 	if next == *old {
 		return
 	}
-	if e.hold != nil || e.remove == "slot" || e.cost != nil || e.role != nil {
+	if e.hold != nil || next.Deleting && !old.Deleting || e.cost != nil || e.role != nil {
 		w.say("user", e.words(p))
 	}
 	p.put(byWorld, old, &next, nil)
@@ -327,7 +354,7 @@ func (e memberEdit) label(w *world, p *pool) {
 func (e memberEdit) words(p *pool) string {
 	name := p.member(e.index)
 	switch {
-	case e.remove == "slot":
+	case e.remove == "slot" && e.hold == nil && e.cost == nil && e.role == nil:
 		return "deletes " + name
 	case e.hold != nil && *e.hold == 0:
 		return "lets go of " + name

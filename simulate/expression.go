@@ -44,7 +44,7 @@ var language = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("t", cel.IntType),
 		cel.Variable("claims", cel.MapType(cel.StringType, claimType)),
 		cel.Variable("pools", cel.MapType(cel.StringType, poolType)),
-		cel.Variable("groups", cel.MapType(cel.StringType, poolType)),
+		cel.Variable("groups", cel.MapType(cel.StringType, groupType)),
 		cel.Variable("budgets", cel.MapType(cel.StringType, budgetType)),
 	}
 	for name, f := range poolFields {
@@ -74,7 +74,7 @@ func (p *parser) expression(n *yaml.Node, s *Scenario) *expression {
 var compiled sync.Map
 
 func compileOnce(text string, s *Scenario) (*expression, error) {
-	if s.several {
+	if s.several || len(s.groups) > 0 || len(s.budgets) > 0 {
 		return compile(text, s)
 	}
 	known, _ := compiled.Load(text)
@@ -198,6 +198,14 @@ func (r *names) field(s ast.SelectExpr) {
 	case "pools":
 		if r.s.pool(name) == nil {
 			r.fail("there is no pool %q", name)
+		}
+	case "groups":
+		if !slices.Contains(r.s.groups, name) {
+			r.fail("there is no group %q", name)
+		}
+	case "budgets":
+		if !slices.Contains(r.s.budgets, name) {
+			r.fail("there is no budget %q", name)
 		}
 	}
 }

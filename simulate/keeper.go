@@ -86,10 +86,10 @@ func (k *keeper) reconcile(index int, e *errand) {
 		m := p.seen(s)
 		tr := rollout.Step(m, p.sight(s), k.cache.spec.life, w.time())
 		next := time.Duration(0)
-		if s.held(w.now) && s.holdUntil < longest {
-			next = s.holdUntil
+		if s.held(w.clock()) && s.holdUntil < longest {
+			next = s.holdUntil - w.skew
 		}
-		if at := since(tr.Wake); !tr.Wake.IsZero() && (next == 0 || at < next) {
+		if at := w.since(tr.Wake); !tr.Wake.IsZero() && (next == 0 || at < next) {
 			next = at
 		}
 		k.remind(e, next)
@@ -144,7 +144,7 @@ func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
 func (k *keeper) record(s *slot, m rollout.Member) bool {
 	next := *s
 	p := k.cache.p
-	m.Held, m.Occupancy = s.Held, s.Occupancy
+	m = s.stored(m)
 	switch {
 	case m.Phase != rollout.Failed:
 		m.Message = ""
@@ -153,6 +153,13 @@ func (k *keeper) record(s *slot, m rollout.Member) bool {
 	}
 	next.Member = m
 	return p.put(byKeeper, s, &next, func() string { return p.moves(s, &next) })
+}
+
+// stored is the member as it is to be stored: what is only read through it
+// stays as it was.
+func (s *slot) stored(m rollout.Member) rollout.Member {
+	m.Held, m.Asked, m.Skipped, m.Occupancy = s.Held, s.Asked, s.Skipped, s.Occupancy
+	return m
 }
 
 // create makes the next body and records what became of that.
@@ -179,7 +186,7 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 		m.Runs = b.revision // it may be there since before a restart
 	}
 	next := *s
-	m.Held, m.Occupancy = false, s.Occupancy
+	m = s.stored(m)
 	if b != nil {
 		m.Occupancy = b.occupancy
 	}

@@ -19,6 +19,7 @@ const (
 	neverReady   outcome = "NeverReady"
 	crashes      outcome = "Crash"
 	createError  outcome = "CreateError"
+	flaps        outcome = "Flap"
 )
 
 // nature is how the world behaves: what Pawl has no say in.
@@ -34,7 +35,9 @@ type nature struct {
 type breed struct {
 	boot, stop *time.Duration
 	outcome    outcome
-	after      time.Duration
+	// after is when a body that crashes does so; up and down are how long one
+	// that flaps is ready, and then is not.
+	after, up, down time.Duration
 }
 
 // unlimited is a capacity that nothing reaches.
@@ -46,14 +49,10 @@ var natural = nature{
 	capacity: unlimited,
 }
 
-// rendered is what a revision is called besides its name, once for each time
-// that the renderer has changed.
+// rendered follows the name of a template in the name of a revision, once for
+// each earlier combination of renderer and content of sources that the same
+// template was rendered with.
 const rendered = "'"
-
-// revision is the one that a template becomes as it is rendered now.
-func (w *world) revision(template rollout.Revision) rollout.Revision {
-	return template + rollout.Revision(strings.Repeat(rendered, w.renderers))
-}
 
 // breed is how bodies of the revision differ, however they were rendered.
 func (n *nature) breed(r rollout.Revision) breed {
@@ -89,7 +88,8 @@ type breedChange struct {
 	reset      bool
 	boot, stop *time.Duration
 	outcome    *outcome
-	after      *time.Duration
+
+	after, up, down *time.Duration
 }
 
 // apply changes the world; maps that others may share are copied.
@@ -120,6 +120,8 @@ func (c *change) apply(n *nature) {
 		}
 		set(&b.outcome, bc.outcome)
 		set(&b.after, bc.after)
+		set(&b.up, bc.up)
+		set(&b.down, bc.down)
 		n.revisions[r] = b
 	}
 }
@@ -131,14 +133,25 @@ func set[T any](to, from *T) {
 }
 
 // world reads the world as it is at the start.
-func (p *parser) world(n *yaml.Node, w *nature) {
-	c := p.change(n)
-	c.apply(w)
+func (p *parser) world(n *yaml.Node, s *Scenario) {
+	c := p.change(n, &s.date)
+	c.apply(&s.world)
+}
+
+// date reads what t=0 is.
+func (p *parser) date(n *yaml.Node) time.Time {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, n.Value); err == nil && n.Kind == yaml.ScalarNode && t.Year() > 1 && t.Year() < 9000 {
+			return t.UTC()
+		}
+	}
+	p.fail(n, "world.date must be a time such as 2026-03-28T23:00:00Z, not %q", n.Value)
+	return epoch
 }
 
 // change reads a merge patch on the world. Null takes a field back to what it
-// is when nothing is said.
-func (p *parser) change(n *yaml.Node) *change {
+// is when nothing is said. The date is only for the start: it is nil later.
+func (p *parser) change(n *yaml.Node, date *time.Time) *change {
 	c := &change{}
 	span := func(to **time.Duration, name string, absent time.Duration) func(*yaml.Node) {
 		return func(v *yaml.Node) { *to = p.patchSpan(v, "world."+name, absent) }
@@ -162,7 +175,14 @@ func (p *parser) change(n *yaml.Node) *change {
 				c.revisions[rollout.Revision(f.name)] = p.breed(f.value, "world.revisions."+f.name)
 			}
 		},
-		"handover": func(*yaml.Node) { p.need("world.handover") },
+		"date": func(v *yaml.Node) {
+			if date == nil {
+				p.fail(v, "world.date is for the start of the story; say clock: {jump: …} to set the controllers' clock")
+				return
+			}
+			*date = p.date(v)
+		},
+		"handover": func(v *yaml.Node) { p.worldHandover(v, "world.handover", true) },
 	})
 	if c.bootTimeout != nil && *c.bootTimeout == 0 {
 		p.fail(n, "world.bootTimeout must be more than 0s")
@@ -183,14 +203,49 @@ func (p *parser) breed(n *yaml.Node, what string) breedChange {
 		return breedChange{reset: true}
 	}
 	var b breedChange
+	var o outcome
 	p.fields(n, what, map[string]func(*yaml.Node){
 		"boot": func(v *yaml.Node) { d := p.duration(v, what+".boot"); b.boot = &d },
 		"stop": func(v *yaml.Node) { d := p.duration(v, what+".stop"); b.stop = &d },
 		"outcome": func(v *yaml.Node) {
-			o := outcome(p.oneOf(v, what+".outcome", string(becomesReady), string(neverReady), string(crashes), string(createError)))
+			o = outcome(p.oneOf(v, what+".outcome", string(becomesReady), string(neverReady), string(crashes), string(createError), string(flaps)))
 			b.outcome = &o
 		},
 		"after": func(v *yaml.Node) { d := p.duration(v, what+".after"); b.after = &d },
+		"up":    func(v *yaml.Node) { d := p.positive(v, what+".up"); b.up = &d },
+		"down":  func(v *yaml.Node) { d := p.positive(v, what+".down"); b.down = &d },
 	})
+	if o == flaps && (b.up == nil || b.down == nil) {
+		p.fail(n, "%s: outcome Flap needs up and down, such as {outcome: Flap, up: 15s, down: 15s}", what)
+	}
 	return b
+}
+
+// positive is a duration of more than 0.
+func (p *parser) positive(n *yaml.Node, what string) time.Duration {
+	d := p.duration(n, what)
+	if d == 0 {
+		p.fail(n, "%s must be more than 0s", what)
+	}
+	return d
+}
+
+// worldHandover reads what becomes of handovers, for all shards or for one.
+// Handovers are not played yet; only groups and pools with roles have them.
+func (p *parser) worldHandover(n *yaml.Node, what string, shards bool) {
+	if n.Tag == "!!null" {
+		return
+	}
+	for _, f := range p.mapping(n, what) {
+		switch {
+		case f.name == "takes":
+			p.duration(f.value, what+".takes")
+		case f.name == "outcome":
+			p.oneOf(f.value, what+".outcome", "Works", "Fails", "TimesOut", "Lies")
+		case shards && f.value.Kind == yaml.MappingNode:
+			p.worldHandover(f.value, what+"."+f.name, false)
+		default:
+			p.fail(f.key, "%s: unknown field %q", what, f.name)
+		}
+	}
 }

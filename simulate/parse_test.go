@@ -119,7 +119,7 @@ func TestParse_AllErrors(t *testing.T) {
 func TestParse_Needs(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"autoscale": {"name: x\npool: {autoscale: {minFree: 1}}\n", "autoscale"},
-		"occupancy": {"name: x\npool: {occupancy: claims}\n", "occupancy"},
+		"occupancy": {"name: x\npool: {occupancy: {expression: x}}\n", "occupancy"},
 		"roles":     {"name: x\npool: {update: {roles: {order: [primary]}}}\n", "update.roles"},
 		"patch":     {"name: x\npool: {}\ntimeline: [{at: 1s, set: {hooks: {reset: x}}}]\n", "hooks"},
 		"budgets":   {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},

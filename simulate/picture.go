@@ -43,12 +43,16 @@ const (
 	tallyBodies
 	tallyCreates
 	tallyDeletes
+	tallyWaiting
+	tallyRefused
+	tallyWrites
 	numTallies
 )
 
 var tallyNames = [numTallies]string{
 	"replicas", "members", "free", "inService", "claimed", "provisioning", "stale", "updated", "unknown",
 	"rolling", "repairing", "surge", "failed", "quarantined", "bodies", "creates", "deletes",
+	"waiting", "refused", "writes",
 }
 
 // tallyNamed finds a number by name.
@@ -105,6 +109,10 @@ type poolPicture struct {
 	members    func() []memberPicture
 	conditions conditions
 	blockers   []rollout.Tally
+	// next is the sentence that says what comes next, status all that the
+	// pool's status says.
+	next   string
+	status func() map[string]any
 }
 
 // memberPicture is one member.

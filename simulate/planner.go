@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -20,6 +21,8 @@ type planner struct {
 	went    *specRecord
 	// stored is the record that was stored last.
 	stored *rollout.Record
+	// taken are the members that look free still and are known to be claimed.
+	taken int
 	// members and verdicts are room that passes use again.
 	members  []rollout.Member
 	verdicts []verdict
@@ -71,6 +74,9 @@ func (c *planner) pass() {
 	if spec.target != c.cache.state.target && (!c.retarget() || c.cache.blind()) {
 		return
 	}
+	if !c.retry() || c.cache.blind() {
+		return
+	}
 	snap := c.snapshot()
 	c.waiting = snap.Waiting
 	plan := rollout.New(snap, w.time())
@@ -83,9 +89,12 @@ func (c *planner) pass() {
 	}
 	if snap.Unreadable == "" {
 		c.went = spec
+		if !c.unskip(snap) {
+			return
+		}
 	}
 	c.report(plan, snap)
-	c.remind(first(c.holdEnds(), sinceIf(plan.Wake), sinceIf(c.window.until)))
+	c.remind(first(c.holdEnds(), w.sinceIf(plan.Wake), w.sinceIf(c.window.until)))
 }
 
 // snapshot is everything that the plan depends on, as the controller sees it.
@@ -114,25 +123,25 @@ func first(times ...time.Duration) (least time.Duration) {
 }
 
 // sinceIf is the time as the file counts it; 0 for never.
-func sinceIf(t time.Time) time.Duration {
+func (w *world) sinceIf(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
-	return since(t)
+	return w.since(t)
 }
 
 // glance is what was last seen of a pool's windows.
 type glance struct {
-	of    *specRecord
-	is    bool
-	until time.Time
+	of          *specRecord
+	is          bool
+	from, until time.Time
 }
 
 // open tells whether a disruption for drift may start now. It asks the windows
 // only when that may have changed.
 func (g *glance) open(spec *specRecord, now time.Time) bool {
-	if g.of != spec || !g.until.IsZero() && !now.Before(g.until) {
-		g.of = spec
+	if g.of != spec || now.Before(g.from) || !g.until.IsZero() && !now.Before(g.until) {
+		g.of, g.from = spec, now
 		g.is, g.until = spec.windows.At(now)
 	}
 	return g.is
@@ -144,18 +153,33 @@ func (c *planner) gone() bool { return c.cache.spec.deleting && len(c.cache.slot
 // read is what the controller sees of the members.
 func (c *planner) read() []rollout.Member {
 	c.members = c.members[:0]
+	target := c.cache.target()
 	for _, s := range c.cache.slots {
-		c.members = append(c.members, c.cache.p.seen(s))
+		m := c.cache.p.seen(s)
+		m.Skipped = s.skip != "" && s.skip == target
+		c.members = append(c.members, m)
+	}
+	c.taken = 0
+	for _, o := range c.cache.claims {
+		if o.phase != v1alpha1.ClaimBound {
+			continue
+		}
+		// One whose claim is seen to hold it is taken, though it looks free still.
+		if i, ok := c.cache.slots.find(o.member); ok && c.members[i].Free() && c.cache.slots[i].lastClaim != o.uid {
+			c.members[i].Claimed = true
+			c.taken++
+		}
 	}
 	return c.members
 }
 
 // holdEnds is when the next hold ends; 0 for never.
 func (c *planner) holdEnds() (next time.Duration) {
-	now := c.cache.p.w.now
+	w := c.cache.p.w
+	now := w.clock()
 	for _, s := range c.cache.slots {
-		if s.held(now) && s.holdUntil < longest && (next == 0 || s.holdUntil < next) {
-			next = s.holdUntil
+		if s.held(now) && s.holdUntil < longest && (next == 0 || s.holdUntil-w.skew < next) {
+			next = s.holdUntil - w.skew
 		}
 	}
 	return next
@@ -171,6 +195,40 @@ func (c *planner) retarget() bool {
 	return p.putState(old, next, func() string {
 		return "notes that the target is " + string(rec.ID) + " now, and was " + string(old.target)
 	})
+}
+
+// retry grants the round that somebody asked for, once. False ends the pass.
+func (c *planner) retry() bool {
+	old, asked := c.cache.state, c.cache.spec.retry
+	if asked == (retryRequest{}) || old.retried == asked {
+		return true
+	}
+	rec := old.record(asked.id)
+	rec.Halted, rec.RolledBack = false, false
+	next := old.with(rec.Renewed(c.cache.p.w.time()))
+	next.retried = asked
+	return c.cache.p.putState(old, next, func() string { return "grants " + string(asked.id) + " one more round" })
+}
+
+// unskip takes back that members were given up on, where that was for another
+// target, so that it does not hold once more should that one come back. False
+// ends the pass.
+func (c *planner) unskip(snap *rollout.Snapshot) bool {
+	p := c.cache.p
+	var spent []*slot
+	for _, s := range c.cache.slots {
+		if s.skip != "" && s.skip != snap.Target.ID && s.skip != c.cache.spec.target && p.slots.get(s.Index) == s {
+			spent = append(spent, s)
+		}
+	}
+	for _, s := range spent {
+		next := *s
+		next.skip = ""
+		if !p.put(byPlanner, s, &next, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // apply carries out one action, on the version of the slot that the plan was
@@ -226,6 +284,13 @@ func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	return p.put(byPlanner, nil, s, func() string { return p.sentence(a, nil) })
 }
 
+// says reports whether two versions of a status say the same, but for what
+// stands in lists.
+func (s *status) says(o *status) bool {
+	return s.conditions == o.conditions && s.next == o.next && s.surge == o.surge && s.size == o.size && s.counts == o.counts && s.waiting == o.waiting &&
+		s.generation == o.generation && s.target == o.target && s.current == o.current && s.aim == o.aim
+}
+
 // report writes the pool's status where it differs from what it was.
 func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	p := c.cache.p
@@ -239,13 +304,19 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	}
 	now := conditions{plan.Ready, plan.Reconciling, plan.Stalled, plan.Updated, plan.Available}
 	same := now == st.conditions && slices.Equal(plan.Blockers, st.blockers) && slices.Equal(c.verdicts, st.verdicts)
-	if same && plan.Next == st.next && plan.Surge == st.surge && plan.Size == st.size {
+	next := status{
+		conditions: now, next: plan.Next, surge: plan.Surge, size: plan.Size, counts: plan.Counts, waiting: snap.Waiting,
+		generation: c.cache.spec.generation, target: c.cache.spec.target, current: c.cache.state.current, aim: snap.Target.ID,
+	}
+	if same && next.says(st) {
 		return
 	}
 	p.w.writes++
 	p.w.narrateStatus(p, &now, plan)
-	st.conditions, st.blockers, st.next, st.surge, st.size = now, slices.Clone(plan.Blockers), plan.Next, plan.Surge, plan.Size
-	st.verdicts, c.verdicts = c.verdicts, st.verdicts
+	p.said = nil
+	next.blockers, next.since = slices.Clone(plan.Blockers), sinceOf(st.since, plan.Blockers, p.w.time())
+	next.verdicts, c.verdicts = c.verdicts, st.verdicts
+	*st = next
 	p.w.changed(p)
 	if c.cache.spec.notify {
 		p.w.hint(p.binder.wake)

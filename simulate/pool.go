@@ -19,13 +19,27 @@ type pool struct {
 	slots  slots
 	claims claims
 	status status
-	// gone is what is left to be told of claims that are not there any more, by
+	// said is the status as a map, made when it is asked for.
+	said map[string]any
+	// over is what is left to be told of claims that are not there any more, by
 	// name; then what the owner of a claim does once it is bound, by UID.
-	gone map[string]claimPicture
+	over map[string]claimPicture
 	then map[int64]func()
 
-	bodies  map[int]*body
-	refused map[int]time.Duration
+	bodies map[int]*body
+	// refused are until when births in a slot are refused, refusals how many
+	// were, writes how often controllers wrote members.
+	refused          map[int]time.Duration
+	refusals, writes int
+	// template is what users say, sources what those say that differ from the
+	// start. variants are the combinations of renderer and sources that there
+	// were, revisions what each revision was made of.
+	template  rollout.Revision
+	sources   map[string]string
+	variants  []variant
+	revisions map[rollout.Revision]made
+	// wanted: the pool is to be created again once it is gone.
+	wanted bool
 
 	planner planner
 	keeper  keeper
@@ -41,15 +55,22 @@ type pool struct {
 	members                    []memberPicture
 }
 
-// longAgo is when that which was there from the start began.
-var longAgo = epoch.Add(-24 * time.Hour)
+// longAgo is how long before the start that began which was there then.
+const longAgo = 24 * time.Hour
 
 func newPool(w *world, s *poolSetup) *pool {
 	p := &pool{
 		w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{},
-		gone: map[string]claimPicture{}, then: map[int64]func(){},
+		over: map[string]claimPicture{}, then: map[int64]func(){},
+		template: s.target, revisions: map[rollout.Revision]made{},
+	}
+	for _, r := range []rollout.Revision{s.target, s.current} {
+		if r != "" {
+			p.revision(r)
+		}
 	}
 	p.spec = resolve(s.spec, s.target, w.nature.bootTimeout)
+	p.spec.generation = 1
 	p.state = &stateRecord{target: s.target, current: s.current}
 	for i := range s.members {
 		p.place(&s.members[i])
@@ -66,10 +87,14 @@ func newPool(w *world, s *poolSetup) *pool {
 // place puts a member where it starts.
 func (p *pool) place(m *memberSetup) {
 	s := &slot{role: m.role, shard: m.shard}
+	start, before := p.w.epoch, p.w.epoch.Add(-longAgo)
+	if m.revision != "" {
+		p.revision(m.revision)
+	}
 	s.Member = rollout.Member{
 		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
 		Phase: rollout.Available, Occupancy: m.occupancy, Cost: int32(m.cost),
-		BornAt: longAgo, PhaseSince: longAgo, ServedSince: longAgo,
+		BornAt: before, PhaseSince: before, ServedSince: before,
 	}
 	if m.held {
 		s.holdUntil = m.holdUntil
@@ -86,25 +111,26 @@ func (p *pool) place(m *memberSetup) {
 		c.phase, c.member = v1alpha1.ClaimBound, m.index
 		p.claims.put(c.uid, c)
 		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
+		s.lastClaim = c.uid
 	case stateProvisioning:
-		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, epoch, epoch, time.Time{}
+		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, start, start, time.Time{}
 		b.booted = false
 		b.start()
 	case stateUnready:
-		s.Phase, s.PhaseSince, b.sick = rollout.Unready, epoch, true
+		s.Phase, s.PhaseSince, b.sick = rollout.Unready, start, true
 	case stateFailed:
-		s.Phase, s.PhaseSince, b.sick = rollout.Failed, epoch, true
+		s.Phase, s.PhaseSince, b.sick = rollout.Failed, start, true
 	case stateDraining, stateTerminating:
-		s.Phase, s.PhaseSince, s.Wants = rollout.Draining, epoch, p.spec.target
-		s.Disruption = rollout.Disruption{Cause: rollout.Drift, Rolling: true, Incarnation: 1, Since: epoch}
+		s.Phase, s.PhaseSince, s.Wants = rollout.Draining, start, p.spec.target
+		s.Disruption = rollout.Disruption{Cause: rollout.Drift, Rolling: true, Incarnation: 1, Since: start}
 		if m.state == stateTerminating {
 			s.Phase = rollout.Terminating
 			b.end()
 		}
 		p.w.judge.rolls(s)
 	}
-	if b.breed.outcome == crashes && b.ready() {
-		b.serveUntilCrash()
+	if b.ready() {
+		b.serve()
 	}
 	p.slots.put(m.index, s)
 }
@@ -134,7 +160,8 @@ func (p *pool) forget(index int) { delete(p.refused, index) }
 // seen is the slot as a controller that reads it now takes it.
 func (p *pool) seen(s *slot) rollout.Member {
 	m := s.Member
-	m.Held = s.held(p.w.now)
+	m.Held = s.held(p.w.clock())
+	m.Asked = s.recycle != 0 && s.recycle == s.Incarnation
 	if p.w.without(loseOccupancy) {
 		m.Occupancy = rollout.OccupancyUnsure
 	}
@@ -154,9 +181,9 @@ func (p *pool) tally() *poolPicture {
 	n := &v.tallies
 	*n = [numTallies]int{
 		tallyReplicas: p.spec.policy.Desired, tallyMembers: len(p.slots), tallyBodies: len(p.bodies),
-		tallyCreates: p.creates, tallyDeletes: p.deletes,
+		tallyCreates: p.creates, tallyDeletes: p.deletes, tallySurge: p.status.surge,
+		tallyWaiting: p.pending(), tallyRefused: p.refusals, tallyWrites: p.writes,
 	}
-	n[tallySurge] = max(0, len(p.slots)-p.spec.policy.Desired)
 	for _, s := range p.slots {
 		p.count(n, s)
 	}
@@ -165,7 +192,7 @@ func (p *pool) tally() *poolPicture {
 		tallyBody(n, string(b.revision), string(target))
 	}
 	v.target, v.current = string(target), string(p.state.current)
-	v.conditions, v.blockers = p.status.conditions, p.status.blockers
+	v.conditions, v.blockers, v.next, v.status = p.status.conditions, p.status.blockers, p.status.next, p.statusMap
 	return v
 }
 

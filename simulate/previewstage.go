@@ -16,13 +16,13 @@ func (s *Scenario) Outlook() *Outlook {
 			Pool: p.name, Policy: p.spec.policy,
 			Target: p.state.record(p.spec.target), Current: p.state.record(p.state.current),
 		},
-		Now: epoch, Life: p.spec.life, Boot: s.world.boot, Stop: s.world.drain + s.world.stop, Reuse: p.reuses(),
+		Now: s.date, Life: p.spec.life, Boot: s.world.boot, Stop: s.world.drain + s.world.stop, Reuse: p.reuses(),
 		HoldEnds: map[int]time.Time{}, ClaimEnds: map[int]time.Time{}, Window: p.spec.windows.At,
 	}
 	for _, m := range p.slots {
 		o.Snapshot.Members = append(o.Snapshot.Members, p.seen(m))
 		if m.holdUntil < longest {
-			o.HoldEnds[m.Index] = epoch.Add(m.holdUntil)
+			o.HoldEnds[m.Index] = s.date.Add(m.holdUntil)
 		}
 	}
 	return o

@@ -194,7 +194,7 @@ func (j *judge) born(b *body) {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
 	n, most := b.p.staying(), b.p.ceiling()
-	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.now && j.w.nature.lag == 0 {
+	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.clock() && j.w.nature.lag == 0 {
 		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
 }
@@ -280,6 +280,9 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 	if a.Why == rollout.WhyAdopt {
 		return // it names what is there
 	}
+	if p.state.current == "" {
+		return // there is nothing to go back to
+	}
 	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && t.Failed >= spec.policy.FailureLimit {
 		j.promise("%s is granted a body on %s, of which %d have failed", p.member(a.Index), t.ID, t.Failed)
 	}
@@ -301,7 +304,7 @@ func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 		j.promise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
 	case !old.ServedSince.IsZero() && occupancy != rollout.Idle && !old.goes():
 		j.promise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
-	case drift && old.held(j.w.now):
+	case drift && old.held(j.w.clock()):
 		j.promise("%s is disrupted for drift although it is held", name)
 	}
 }
@@ -314,6 +317,9 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	j.grants(p, a, spec)
 	truth := count(p.slots, a.Index, p.serves).counted(&p.spec.policy) + 1
 	view := count(seen, a.Index, (*slot).inService).counted(&spec.policy) + 1
+	if spec.policy.Warm {
+		view -= p.planner.taken
+	}
 	most := enough(&p.spec.policy, a.Surge, p.waiting())
 	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
 		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)

@@ -30,8 +30,14 @@ type Scenario struct {
 	// Live is false for a story that is too long for real time.
 	Live bool
 
-	pools    []poolSetup // by name
-	several  bool
+	pools []poolSetup // by name
+	// groups and budgets are the names of those that the file has; they are not
+	// played yet.
+	groups, budgets []string
+	// several: the file is about more than one pool or group.
+	several bool
+	// date is the time at the start of the story.
+	date     time.Time
 	world    nature
 	timeline []entry
 	run      time.Duration
@@ -170,7 +176,7 @@ type top struct {
 }
 
 func (p *parser) scenario(root *yaml.Node) *Scenario {
-	s := &Scenario{File: p.file, Live: true, run: defaultRun, world: natural}
+	s := &Scenario{File: p.file, Live: true, run: defaultRun, date: epoch, world: natural}
 	var t top
 	p.fields(root, "scenario", map[string]func(*yaml.Node){
 		"name":       func(n *yaml.Node) { s.Name = p.name(n) },
@@ -179,9 +185,9 @@ func (p *parser) scenario(root *yaml.Node) *Scenario {
 		"pool":       func(n *yaml.Node) { t.pool = n },
 		"pools":      func(n *yaml.Node) { t.pools = n },
 		"groups":     func(n *yaml.Node) { t.groups = n },
-		"budgets":    func(n *yaml.Node) { p.budgets(n) },
+		"budgets":    func(n *yaml.Node) { s.budgets = p.budgets(n) },
 		"namespaces": func(n *yaml.Node) { p.namespaces(n) },
-		"world":      func(n *yaml.Node) { p.world(n, &s.world) },
+		"world":      func(n *yaml.Node) { p.world(n, s) },
 		"start":      func(n *yaml.Node) { t.start = n },
 		"timeline":   func(n *yaml.Node) { t.timeline = n },
 		"live":       func(n *yaml.Node) { s.Live = p.truth(n, "live") },
@@ -191,8 +197,8 @@ func (p *parser) scenario(root *yaml.Node) *Scenario {
 	if s.Name == "" {
 		p.fail(root, "scenario: name is missing")
 	}
-	groups := p.subjects(root, s, t)
-	p.start(t.start, s, groups)
+	p.subjects(root, s, t)
+	p.start(t.start, s)
 	if t.timeline != nil {
 		p.timeline(t.timeline, s)
 	}
@@ -221,9 +227,9 @@ func (p *parser) seen(n *yaml.Node) {
 	}
 }
 
-// subjects reads what the scenario is about: one pool, several, or groups. It
-// returns the names of the groups.
-func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) (groups []string) {
+// subjects reads what the scenario is about: one pool, several, or groups. A
+// single group without a pool is what the file is about, as a single pool is.
+func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) {
 	switch {
 	case t.pool != nil && t.pools != nil:
 		p.fail(t.pools, "pool and pools exclude one another")
@@ -243,10 +249,9 @@ func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) (groups []string)
 		}
 	}
 	if t.groups != nil {
-		s.several = true
-		groups = p.groups(t.groups)
+		s.groups = p.groups(t.groups)
+		s.several = len(s.pools) > 0 || len(s.groups) != 1
 	}
-	return groups
 }
 
 // pool finds the setup by name; nil if there is none.

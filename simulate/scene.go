@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -26,6 +27,13 @@ type PoolScene struct {
 	// empty for one that nobody can tell.
 	Bodies           []string
 	Creates, Deletes int
+	// Surge is how many members there are above the size on purpose, Waiting how
+	// many claims wait, Refused how many births were refused, Writes how often
+	// controllers have written members.
+	Surge, Waiting, Refused, Writes int
+	// Next is the status's sentence, Status all that it says.
+	Next   string
+	Status func() map[string]any
 	// Conditions by type, and Blockers, are what is written in the status.
 	Conditions map[string]rollout.Condition
 	Blockers   []rollout.Tally
@@ -71,11 +79,15 @@ func (s *Scene) pool(name string) *poolPicture {
 		return nil
 	}
 	v := &poolPicture{
-		target: p.Target, current: p.Current, members: p.picture, blockers: p.Blockers,
+		target: p.Target, current: p.Current, members: p.picture, blockers: p.Blockers, next: p.Next, status: p.Status,
 	}
 	v.tallies = [numTallies]int{
 		tallyReplicas: p.Desired, tallyMembers: len(p.Members), tallyBodies: len(p.Bodies),
-		tallyCreates: p.Creates, tallyDeletes: p.Deletes, tallySurge: max(0, len(p.Members)-p.Desired),
+		tallyCreates: p.Creates, tallyDeletes: p.Deletes, tallySurge: p.Surge, tallyWaiting: p.Waiting,
+		tallyRefused: p.Refused, tallyWrites: p.Writes,
+	}
+	if v.status == nil {
+		v.status = func() map[string]any { return StatusMap(&v1alpha1.PoolStatus{}) }
 	}
 	for i := range p.Members {
 		tallyMember(&v.tallies, &p.Members[i].Member, p.Members[i].Serves)

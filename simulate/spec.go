@@ -9,6 +9,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,70 @@ func merge(doc, patch map[string]any) map[string]any {
 // not have yet make a scenario wait; all others are mistakes.
 var designed = map[string]bool{
 	"autoscale": true, "occupancy": true, "drain": true, "hooks": true, "update.roles": true, "update.handover": true,
+}
+
+// asDefault reports whether a field that the API does not have yet says what
+// holds without it.
+func asDefault(path string, n *yaml.Node) bool {
+	switch {
+	case n.Tag == "!!null" || n.Kind == yaml.MappingNode && len(n.Content) == 0:
+		return true
+	case path == "occupancy":
+		return n.Kind == yaml.ScalarNode && n.Value == "claims"
+	case path == "hooks":
+		return n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "onFailure" && n.Content[1].Value == "Replace"
+	}
+	return false
+}
+
+// later reads a field that the API does not have yet, as far as the format
+// says what is in it.
+func (p *parser) later(path string, n *yaml.Node) {
+	if asDefault(path, n) {
+		return
+	}
+	p.need(path)
+	switch path {
+	case "update.roles":
+		p.roles(n, path)
+	case "update.handover":
+		p.handover(n, path)
+	}
+}
+
+func taken(*yaml.Node) {}
+
+// roles reads in which order the roles of a pool or group are rolled.
+func (p *parser) roles(n *yaml.Node, what string) {
+	p.fields(n, what, map[string]func(*yaml.Node){
+		"order":      func(v *yaml.Node) { p.words(v, what+".order") },
+		"shardBy":    func(v *yaml.Node) { p.word(v, what+".shardBy") },
+		"expression": taken, "probe": taken,
+	})
+}
+
+// handover reads what comes before a primary goes.
+func (p *parser) handover(n *yaml.Node, what string) {
+	p.fields(n, what, map[string]func(*yaml.Node){
+		"before":  func(v *yaml.Node) { p.word(v, what+".before") },
+		"timeout": func(v *yaml.Node) { p.duration(v, what+".timeout") },
+		"exec":    taken, "http": taken, "job": taken, "done": taken,
+	})
+}
+
+// words are strings that name something.
+func (p *parser) words(n *yaml.Node, what string) {
+	for _, c := range p.list(n, what) {
+		p.word(c, what)
+	}
+}
+
+// labels reads the labels of a pool, a group or a namespace. Only selectors ask
+// for them.
+func (p *parser) labels(n *yaml.Node, what string) {
+	for _, f := range p.mapping(n, what) {
+		p.text(f.value, what+"."+f.name)
+	}
 }
 
 // values are the words that a field may have.
@@ -177,16 +242,16 @@ func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[str
 	out := map[string]any{}
 	for _, f := range p.mapping(n, cmp.Or(path, "pool")) {
 		at := strings.TrimPrefix(path+"."+f.name, ".")
-		if at == "template" {
-			p.fail(f.key, "template must not be given: bodies are simulated, see world")
-			continue
-		}
 		ft, ok := field(t, f.name)
 		switch {
+		case at == "template":
+			p.fail(f.key, "template must not be given: bodies are simulated, see world")
+		case at == "labels":
+			p.labels(f.value, at)
 		case ok:
 			out[f.name] = p.object(f.value, ft, at, lines)
 		case designed[at]:
-			p.need(at)
+			p.later(at, f.value)
 		default:
 			p.fail(f.key, "unknown field %q", at)
 		}
@@ -244,38 +309,94 @@ func (p *parser) inRange(n *yaml.Node, path string, v int64) {
 // They are not played yet.
 func (p *parser) groups(n *yaml.Node) (names []string) {
 	p.need("groups")
-	taken := func(*yaml.Node) {}
 	for _, f := range p.mapping(n, "groups") {
 		names = append(names, f.name)
-		p.fields(f.value, "groups."+f.name, map[string]func(*yaml.Node){
-			"selector": taken,
-			"mode":     func(v *yaml.Node) { p.oneOf(v, "mode", "Hold", "Permit") },
-			"update": func(v *yaml.Node) {
-				p.fields(v, fmt.Sprintf("groups.%s.update", f.name), map[string]func(*yaml.Node){
-					"paused": taken, "maxInFlight": taken, "minReadySeconds": taken, "windows": taken,
-					"progressDeadline": taken, "failureLimit": taken, "roles": taken, "handover": taken,
-				})
-			},
-		})
+		p.group(f.value, "groups."+f.name)
 	}
 	return names
 }
 
-// budgets reads budgets as far as the format goes. They are not played yet.
-func (p *parser) budgets(n *yaml.Node) {
-	p.need("budgets")
-	taken := func(*yaml.Node) {}
-	for _, f := range p.mapping(n, "budgets") {
-		p.fields(f.value, "budgets."+f.name, map[string]func(*yaml.Node){
-			"namespaceSelector": taken, "selector": taken, "maxRolling": taken, "windows": taken,
-			"per": func(v *yaml.Node) { p.oneOf(v, "per", "Namespace", "Budget") },
-		})
+// group reads a group's spec, or a merge patch on one.
+func (p *parser) group(n *yaml.Node, what string) {
+	p.fields(n, what, map[string]func(*yaml.Node){
+		"labels":   func(v *yaml.Node) { p.labels(v, what+".labels") },
+		"selector": taken,
+		"mode":     func(v *yaml.Node) { p.oneOf(v, "mode", "Hold", "Permit") },
+		"update":   func(v *yaml.Node) { p.groupUpdate(v, what+".update") },
+	})
+}
+
+func (p *parser) groupUpdate(n *yaml.Node, what string) {
+	whole := func(name string, least int) func(*yaml.Node) {
+		return func(v *yaml.Node) {
+			if v.Tag != "!!null" {
+				p.number(v, what+"."+name, least, math.MaxInt32)
+			}
+		}
+	}
+	p.fields(n, what, map[string]func(*yaml.Node){
+		"paused":           func(v *yaml.Node) { p.truth(v, what+".paused") },
+		"maxInFlight":      whole("maxInFlight", 1),
+		"minReadySeconds":  whole("minReadySeconds", 0),
+		"failureLimit":     taken,
+		"windows":          taken,
+		"progressDeadline": func(v *yaml.Node) { p.patchSpan(v, what+".progressDeadline", 0) },
+		"roles":            func(v *yaml.Node) { p.unlessNull(v, what+".roles", p.roles) },
+		"handover":         func(v *yaml.Node) { p.unlessNull(v, what+".handover", p.handover) },
+	})
+}
+
+func (p *parser) unlessNull(n *yaml.Node, what string, read func(*yaml.Node, string)) {
+	if n.Tag != "!!null" {
+		read(n, what)
 	}
 }
 
+// budgets reads budgets as far as the format goes, and returns their names.
+// They are not played yet.
+func (p *parser) budgets(n *yaml.Node) (names []string) {
+	p.need("budgets")
+	for _, f := range p.mapping(n, "budgets") {
+		names = append(names, f.name)
+		p.budget(f.value, "budgets."+f.name)
+	}
+	return names
+}
+
+// budget reads a budget's spec, or a merge patch on one.
+func (p *parser) budget(n *yaml.Node, what string) {
+	p.fields(n, what, map[string]func(*yaml.Node){
+		"namespaceSelector": taken, "selector": taken, "windows": taken,
+		"maxRolling": func(v *yaml.Node) { p.unlessNull(v, what+".maxRolling", p.share) },
+		"per":        func(v *yaml.Node) { p.oneOf(v, "per", "Namespace", "Budget") },
+	})
+}
+
+// share is a number, or a percentage such as 25%.
+func (p *parser) share(n *yaml.Node, what string) {
+	if n.Tag == "!!int" {
+		p.number(n, what, 0, math.MaxInt32)
+		return
+	}
+	digits, ok := strings.CutSuffix(p.text(n, what), "%")
+	if i, err := strconv.Atoi(digits); !ok || err != nil || i < 0 || i > 100 {
+		p.fail(n, "%s must be a number, or a percentage such as 25%%, not %q", what, n.Value)
+	}
+}
+
+// namespaces reads which pool or group is where: the name of a namespace, or
+// {name, labels}.
 func (p *parser) namespaces(n *yaml.Node) {
 	p.need("namespaces")
 	for _, f := range p.mapping(n, "namespaces") {
-		p.word(f.value, "namespaces."+f.name)
+		what := "namespaces." + f.name
+		if f.value.Kind != yaml.MappingNode {
+			p.word(f.value, what)
+			continue
+		}
+		p.fields(f.value, what, map[string]func(*yaml.Node){
+			"name":   func(v *yaml.Node) { p.word(v, what+".name") },
+			"labels": func(v *yaml.Node) { p.labels(v, what+".labels") },
+		})
 	}
 }

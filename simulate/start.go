@@ -24,9 +24,8 @@ const (
 	stateQuarantined  = "Quarantined"
 )
 
-// start reads how everything starts. Groups are named so that theirs are not
-// taken for mistakes.
-func (p *parser) start(n *yaml.Node, s *Scenario, groups []string) {
+// start reads how everything starts.
+func (p *parser) start(n *yaml.Node, s *Scenario) {
 	slices.SortFunc(s.pools, func(a, b poolSetup) int { return cmp.Compare(a.name, b.name) })
 	for i := range s.pools {
 		s.pools[i].target = "A"
@@ -36,17 +35,17 @@ func (p *parser) start(n *yaml.Node, s *Scenario, groups []string) {
 	if n != nil {
 		p.fields(n, "start", map[string]func(*yaml.Node){
 			"target": func(v *yaml.Node) {
-				p.perPool(v, s, groups, "start.target", func(q *poolSetup, r rollout.Revision) { q.target = r })
+				p.perPool(v, s, "start.target", func(q *poolSetup, r rollout.Revision) { q.target = r })
 			},
 			"current": func(v *yaml.Node) {
-				p.perPool(v, s, groups, "start.current", func(q *poolSetup, r rollout.Revision) {
+				p.perPool(v, s, "start.current", func(q *poolSetup, r rollout.Revision) {
 					q.current, current[q.name] = r, true
 				})
 			},
 			"members": func(v *yaml.Node) { members = v },
 		})
 	}
-	p.startMembers(members, s, groups)
+	p.startMembers(members, s)
 	bodies := 0
 	for i := range s.pools {
 		q := &s.pools[i]
@@ -62,7 +61,7 @@ func (p *parser) start(n *yaml.Node, s *Scenario, groups []string) {
 }
 
 // perPool reads a revision for all, or one for each pool and group by name.
-func (p *parser) perPool(n *yaml.Node, s *Scenario, groups []string, what string, put func(*poolSetup, rollout.Revision)) {
+func (p *parser) perPool(n *yaml.Node, s *Scenario, what string, put func(*poolSetup, rollout.Revision)) {
 	if n.Kind != yaml.MappingNode {
 		r := rollout.Revision(p.word(n, what))
 		for i := range s.pools {
@@ -74,28 +73,29 @@ func (p *parser) perPool(n *yaml.Node, s *Scenario, groups []string, what string
 		r := rollout.Revision(p.word(f.value, what+"."+f.name))
 		if q := s.pool(f.name); q != nil {
 			put(q, r)
-		} else if !slices.Contains(groups, f.name) {
+		} else if !slices.Contains(s.groups, f.name) {
 			p.fail(f.key, "%s: there is no pool or group %q", what, f.name)
 		}
 	}
 }
 
-func (p *parser) startMembers(n *yaml.Node, s *Scenario, groups []string) {
+func (p *parser) startMembers(n *yaml.Node, s *Scenario) {
 	given := map[string]bool{}
 	switch {
 	case n == nil:
 	case n.Kind == yaml.SequenceNode && !s.several:
+		list := p.members(n)
 		if len(s.pools) == 1 {
-			s.pools[0].members = p.members(n)
+			s.pools[0].members = list
 			given[s.pools[0].name] = true
 		}
-	case n.Kind == yaml.MappingNode && s.several:
+	case n.Kind == yaml.MappingNode && (s.several || len(s.groups) > 0):
 		for _, f := range p.mapping(n, "start.members") {
 			q := s.pool(f.name)
 			switch {
 			case q != nil:
 				q.members, given[q.name] = p.members(f.value), true
-			case slices.Contains(groups, f.name):
+			case slices.Contains(s.groups, f.name):
 				p.members(f.value)
 			default:
 				p.fail(f.key, "start.members: there is no pool or group %q", f.name)
@@ -165,6 +165,7 @@ func (p *parser) member(n *yaml.Node, next int) (memberSetup, int) {
 		"occupancy": func(v *yaml.Node) { m.occupancy = p.occupancy(v) },
 		"role":      func(v *yaml.Node) { m.role = p.text(v, "role") },
 		"shard":     func(v *yaml.Node) { m.shard = p.text(v, "shard") },
+		"synced":    func(v *yaml.Node) { p.truth(v, "synced") },
 		"hold":      func(v *yaml.Node) { m.held, m.holdUntil = p.hold(v) },
 		"cost":      func(v *yaml.Node) { m.cost = p.number(v, "cost", -1<<31, 1<<31-1) },
 	})
@@ -239,28 +240,31 @@ func (p *parser) claimedOnce(at *yaml.Node, s *Scenario) {
 	}
 }
 
-// mostOf is the revision that most members have; on a tie, and with none, the
-// target.
-func mostOf(members []memberSetup, target rollout.Revision) rollout.Revision {
+// mostOf is the revision that most of the members have that have served: on a
+// tie, and if none of theirs is known, the target; empty if none has served.
+func mostOf(members []memberSetup, target rollout.Revision) (best rollout.Revision) {
 	n := map[rollout.Revision]int{}
-	best, tie := target, false
+	most, ties, served := 0, 0, false
 	for i := range members {
-		if r := members[i].revision; r != "" {
-			n[r]++
+		m := &members[i]
+		served = served || m.served()
+		if m.revision != "" && m.served() {
+			n[m.revision]++
+			most = max(most, n[m.revision])
 		}
 	}
-	for i := range members {
-		r := members[i].revision
-		switch {
-		case r == "" || r == best:
-		case n[r] > n[best]:
-			best, tie = r, false
-		case n[r] == n[best]:
-			tie = true
+	for r, have := range n {
+		if have == most {
+			best = r
+			ties++
 		}
 	}
-	if tie {
+	if ties > 1 || ties == 0 && served {
 		return target
 	}
 	return best
 }
+
+// served reports whether the member's body has been in service before the
+// story starts.
+func (m *memberSetup) served() bool { return m.state != stateProvisioning }

@@ -26,16 +26,22 @@ type slot struct {
 	rollout.Member
 	// claim and claimUID are who holds it, boundAt since when and expiresAt
 	// until when; empty and 0 for nobody, and for no end.
+	// LastClaim is the last one that held it.
 	claim              string
 	claimUID           int64
+	lastClaim          int64
 	boundAt, expiresAt time.Duration
 	// holdUntil is when its hold ends; 0 for none.
-	holdUntil   time.Duration
+	holdUntil time.Duration
+	// recycle is the incarnation for which somebody wants another body, skip the
+	// target to which somebody gave up on bringing it.
+	recycle     int64
+	skip        rollout.Revision
 	role, shard string
 	by          actor
 }
 
-// held tells whether a hold is in force.
+// held tells whether a hold is in force, by the controllers' clock.
 func (s *slot) held(now time.Duration) bool { return now < s.holdUntil }
 
 // inService as the design defines it, from what is recorded.
@@ -98,13 +104,19 @@ func (l *slots) put(index int, s *slot) {
 
 // specRecord is one version of what users say of a pool.
 type specRecord struct {
-	raw      spec
-	target   rollout.Revision
-	deleting bool
-	policy   rollout.Policy
-	life     rollout.Lifecycle
-	windows  snapshot.Windows
-	claims   *v1alpha1.Claims
+	raw spec
+	// generation counts the versions.
+	generation int64
+	target     rollout.Revision
+	deleting   bool
+	// retry is the round that was asked for last, sources the names of those
+	// that it reads.
+	retry   retryRequest
+	sources []string
+	policy  rollout.Policy
+	life    rollout.Lifecycle
+	windows snapshot.Windows
+	claims  *v1alpha1.Claims
 	// heartbeat is how often a claim has to be renewed, 0 for never; notify has
 	// those asked to let go whose member is stale.
 	heartbeat time.Duration
@@ -116,6 +128,8 @@ type specRecord struct {
 type stateRecord struct {
 	target, current rollout.Revision
 	records         []rollout.Record
+	// retried is the last request for another round that was granted.
+	retried retryRequest
 }
 
 // record is what is stored with the revision.
@@ -163,6 +177,16 @@ type status struct {
 	// surge is how many surplus slots the last plan left on purpose, size the
 	// number of members for which it made slots.
 	surge, size int
+	// counts are those of the last plan, waiting the claims that waited then.
+	counts  rollout.Counts
+	waiting int
+	// generation is that of the spec that it went by; target, current and aim
+	// what the template said then, the current revision and the one that members
+	// were brought to.
+	generation           int64
+	target, current, aim rollout.Revision
+	// since is when each blocker appeared.
+	since map[rollout.Reason]time.Time
 }
 
 // verdict is a member's blocker.
@@ -203,6 +227,9 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	}
 	p.slots.put(index, next)
 	w.writes++
+	if by != byWorld {
+		p.writes++
+	}
 	if say != nil {
 		w.saying(byNames[by], say)
 	}
@@ -210,6 +237,7 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
 	if next == nil {
 		p.forget(index)
+		p.again()
 	}
 	w.changed(p)
 	return by == byWorld || !w.down
@@ -217,6 +245,7 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 
 // putSpec stores what a user says.
 func (p *pool) putSpec(next *specRecord) {
+	next.generation = p.spec.generation + 1
 	p.spec = next
 	p.w.writes++
 	p.publish(byWorld, specKey, func(c *cache) { c.spec = next })

@@ -23,10 +23,13 @@ type entry struct {
 
 // verbs are the fields of an entry that say what happens; an entry has one,
 // but for those about a member, of which it may have several.
-var verbs = []string{"revise", "claim", "claims", "churn", "release", "renew", "set", "delete", "crash", "lose", "upgrade", "world"}
+var verbs = []string{
+	"revise", "claim", "claims", "churn", "release", "renew", "set", "do", "source", "clock", "create", "delete",
+	"crash", "lose", "upgrade", "world", "leader", "restore",
+}
 
 // attributes are what an entry may say about one member.
-var attributes = []string{"health", "occupancy", "role", "hold", "cost", "revision", "refuse", "delete"}
+var attributes = []string{"health", "occupancy", "role", "hold", "cost", "revision", "do", "stop", "refuse", "delete"}
 
 func (p *parser) timeline(n *yaml.Node, s *Scenario) {
 	for _, c := range p.list(n, "timeline") {
@@ -61,8 +64,12 @@ func (p *parser) entry(n *yaml.Node, s *Scenario) (entry, bool) {
 	}
 	e := entry{line: n.Line, repeat: 1}
 	p.moment(l, s, &e)
-	p.subject(l, s, &e)
-	e.edit = p.edit(l)
+	if l.elsewhere(s) {
+		e.edit = p.elsewhere(l, s)
+	} else {
+		p.subject(l, s, &e)
+		e.edit = p.edit(l)
+	}
 	for _, f := range keys {
 		if !l.used[f.name] {
 			p.fail(f.key, "timeline entry: field %q does not belong here", f.name)
@@ -103,9 +110,10 @@ func (p *parser) subject(l *line, s *Scenario, e *entry) {
 	}
 }
 
-func needsPool(l *line) bool {
-	return !l.has("crash") && !l.has("lose") && !l.has("upgrade") && !l.has("world") && !l.has("release") && !l.has("renew")
-}
+// everywhere are the verbs that are about no pool in particular.
+var everywhere = []string{"crash", "lose", "upgrade", "world", "release", "renew", "source", "clock", "leader", "restore"}
+
+func needsPool(l *line) bool { return !slices.ContainsFunc(everywhere, l.has) }
 
 // edit reads what happens.
 func (p *parser) edit(l *line) edit {
@@ -124,6 +132,17 @@ func (p *parser) edit(l *line) edit {
 	}
 	n := l.take(said[0])
 	switch said[0] {
+	case "do":
+		return p.doEdit(l, n)
+	case "source":
+		return p.sourceEdit(l, n)
+	case "clock":
+		return p.clockEdit(n)
+	case "create":
+		p.oneOf(n, "create", "pool")
+		return createPoolEdit{}
+	case "leader", "restore":
+		return p.laterEdit(said[0], n)
 	case "revise":
 		return reviseEdit{rollout.Revision(p.word(n, "revise"))}
 	case "claim":
@@ -152,7 +171,7 @@ func (p *parser) edit(l *line) edit {
 	case "upgrade":
 		return p.upgradeEdit(n)
 	default:
-		return worldEdit{p.change(n), n}
+		return worldEdit{p.change(n, nil), n}
 	}
 }
 
@@ -248,7 +267,14 @@ func (p *parser) memberEdit(l *line) edit {
 		said++
 		switch name {
 		case "health":
-			e.health = p.oneOf(n, "health", "Down", "Up")
+			e.health = p.oneOf(n, "health", "Down", "Up", "Flap")
+			if e.health == "Flap" {
+				e.flap = p.flap(l)
+			}
+		case "do":
+			e.do = p.memberDo(n)
+		case "stop":
+			e.stop = p.stop(n)
 		case "occupancy":
 			o := p.occupancy(n)
 			e.occupancy = &o
@@ -275,7 +301,7 @@ func (p *parser) memberEdit(l *line) edit {
 		}
 	}
 	if said == 0 {
-		p.fail(l.n, "timeline entry: what about member %d? One of %s", e.index, strings.Join(attributes, ", "))
+		p.fail(l.n, "timeline entry: what about member %d? Say one of %s", e.index, strings.Join(attributes, ", "))
 	}
 	return e
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// epoch is when every story starts.
+// epoch is when a story starts that says nothing else.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is one run of a scenario: everything that is stored, every body, and
@@ -17,12 +17,15 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 type world struct {
 	scn *Scenario
 	// exact: times are what the file says. Otherwise they vary by the seed.
-	exact  bool
-	rng    *rand.Rand
-	now    time.Duration
-	queue  queue
-	nature nature
-	pools  []*pool
+	exact bool
+	rng   *rand.Rand
+	// epoch is what the clock shows at the start, now how long ago that is, and
+	// skew how far the controllers' clock is ahead of that.
+	epoch     time.Time
+	now, skew time.Duration
+	queue     queue
+	nature    nature
+	pools     []*pool
 	// bodies are all that there are, those that terminate included.
 	bodies int
 	// down: the controllers are dead. Each time they start they begin another
@@ -39,8 +42,10 @@ type world struct {
 	hints  int
 	uids   int64
 	writes int
-	// editing: an edit is being made, which nobody sees half of.
+	// editing: an edit is being made, which nobody sees half of; edited is what
+	// it has written so far.
 	editing bool
+	edited  []news
 	judge   *judge
 	log     *log
 }
@@ -48,7 +53,7 @@ type world struct {
 // newWorld sets the scenario up at its first instant.
 func newWorld(s *Scenario, seed int64) *world {
 	w := &world{
-		scn: s, exact: seed == 1, life: 1, nature: s.world,
+		scn: s, exact: seed == 1, life: 1, nature: s.world, epoch: s.date,
 		rng: rand.New(rand.NewPCG(uint64(seed), 0x9a71)), //nolint:gosec // a seed asks for the same numbers again
 	}
 	w.judge = newJudge(w)
@@ -58,11 +63,15 @@ func newWorld(s *Scenario, seed int64) *world {
 	return w
 }
 
-// time is the instant, as controllers read it.
-func (w *world) time() time.Time { return epoch.Add(w.now) }
+// clock is how long after the start it is by the controllers' clock, which
+// somebody may set.
+func (w *world) clock() time.Duration { return w.now + w.skew }
 
-// since is the time as the file counts it.
-func since(t time.Time) time.Duration { return t.Sub(epoch) }
+// time is the instant, as controllers read it.
+func (w *world) time() time.Time { return w.epoch.Add(w.clock()) }
+
+// since is when the controllers' clock shows the time, as the file counts it.
+func (w *world) since(t time.Time) time.Duration { return t.Sub(w.epoch) - w.skew }
 
 // at has something happen later, or at once but after what is happening now.
 func (w *world) at(t time.Duration, do func()) {
@@ -137,6 +146,7 @@ func (w *world) atomic(edit func()) {
 	edit()
 	w.editing = before
 	if !before {
+		w.spread()
 		w.judge.observe()
 	}
 }
@@ -149,11 +159,12 @@ const (
 	loseSources
 	loseMembers
 	loseRender
+	loseRoles
 	loseAll
 	numLosses
 )
 
-var lossNames = []string{"occupancy", "sources", "members", "render", "all"}
+var lossNames = []string{"occupancy", "sources", "members", "render", "roles", "all"}
 
 func (w *world) without(l loss) bool { return w.now < w.lost[l] || w.now < w.lost[loseAll] }
 
@@ -188,7 +199,7 @@ func (w *world) restart() {
 	w.down = false
 	w.life++
 	w.hints = 0
-	w.started = w.now
+	w.started = w.clock()
 	w.say("controllers", "start, and know what is stored")
 	w.judge.disturb()
 	for _, p := range w.pools {
@@ -235,6 +246,9 @@ func resolve(raw spec, target rollout.Revision, bootTimeout time.Duration) *spec
 		return r
 	}
 	r.windows = snapshot.UpdateWindows(&decoded)
+	for i := range decoded.Sources {
+		r.sources = append(r.sources, decoded.Sources[i].Name)
+	}
 	r.notify = decoded.Update != nil && decoded.Update.OnClaimed != nil && *decoded.Update.OnClaimed == v1alpha1.ClaimedNotify
 	r.claims = decoded.Claims
 	if r.claims != nil && r.claims.Heartbeat != nil {
