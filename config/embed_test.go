@@ -47,14 +47,16 @@ func TestPolicies(t *testing.T) {
 		"pawl-manifests":          {"manifests are checked everywhere", true, true, true},
 		"pawl-member-annotations": {"values are checked everywhere", true, true, true},
 		"pawl-pool-annotations":   {"values are checked everywhere", true, true, true},
+		"pawl-pool-replicas":      {"a pool has a size everywhere", true, true, true},
 		"pawl-kinds-off":          {"a cluster runs objects only", true, false, false},
 		"pawl-process-right":      {"pawld runs processes for who may", false, true, true},
 		"pawl-sim-off":            {"pawld simulates on request", false, true, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"ValidatingAdmissionPolicy/", "ValidatingAdmissionPolicyBinding/"} {
-				got := []bool{inCluster[kind+name], inPawld[kind+name], withSim[kind+name]}
+			for _, kind := range []string{"AdmissionPolicy/", "AdmissionPolicyBinding/"} {
+				in := func(set map[string]bool) bool { return set["Validating"+kind+name] || set["Mutating"+kind+name] }
+				got := []bool{in(inCluster), in(inPawld), in(withSim)}
 				for i, want := range []bool{c.cluster, c.pawld, c.sim} {
 					if got[i] != want {
 						t.Errorf("%s: %s%s in cluster, pawld, pawld with sim: %v", c.reason, kind, name, got)

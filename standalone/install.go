@@ -26,6 +26,7 @@ const (
 var (
 	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	claimResource     = schema.GroupVersionResource{Group: "pawl.dev", Version: "v1alpha1", Resource: "claims"}
+	poolResource      = schema.GroupVersionResource{Group: "pawl.dev", Version: "v1alpha1", Resource: "pools"}
 )
 
 // policyResources are the kinds of policies that an earlier pawld may have
@@ -77,7 +78,7 @@ func install(ctx context.Context, c *rest.Config, sim bool) error {
 	if err := i.waitMarker(ctx, marker); err != nil {
 		return err
 	}
-	return i.waitClaims(ctx, marker)
+	return i.waitSchemas(ctx, marker)
 }
 
 func (i installer) apply(ctx context.Context, objects []unstructured.Unstructured) error {
@@ -160,25 +161,34 @@ func (i installer) waitMarker(ctx context.Context, m marker) error {
 	return nil
 }
 
-// waitClaims waits until a Claim could be made: the policy that mutates them
-// needs their schema, which the API server publishes somewhat after the API.
-// It asks by an apply, because a create is held up for two seconds after the
-// definition was made.
-func (i installer) waitClaims(ctx context.Context, m marker) error {
-	claim := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "pawl.dev/v1alpha1",
-		"kind":       "Claim",
-		"metadata":   map[string]any{"name": m.name()},
-		"spec":       map[string]any{"pool": "none"},
-	}}
-	var last error
-	err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
-		_, last = i.client.Resource(claimResource).Namespace(metav1.NamespaceDefault).Apply(ctx, m.name(), claim,
-			metav1.ApplyOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for claims to be accepted: %w (%w)", err, last)
+// waitSchemas waits until Claims and Pools could be made: the policies that
+// mutate them need their schemas, which the API server publishes somewhat after
+// the API. It asks by an apply, because a create is held up for two seconds after
+// the definition was made.
+func (i installer) waitSchemas(ctx context.Context, m marker) error {
+	for _, probe := range []struct {
+		kind     string
+		resource schema.GroupVersionResource
+		spec     map[string]any
+	}{
+		{"Claim", claimResource, map[string]any{"pool": "none"}},
+		{"Pool", poolResource, map[string]any{"template": map[string]any{"process": map[string]any{"command": "none"}}}},
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "pawl.dev/v1alpha1",
+			"kind":       probe.kind,
+			"metadata":   map[string]any{"name": m.name()},
+			"spec":       probe.spec,
+		}}
+		var last error
+		err := wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (bool, error) {
+			_, last = i.client.Resource(probe.resource).Namespace(metav1.NamespaceDefault).Apply(ctx, m.name(), o,
+				metav1.ApplyOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}})
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("wait for %s to be accepted: %w (%w)", probe.resource.Resource, err, last)
+		}
 	}
 	return nil
 }

@@ -39,8 +39,13 @@ type Pool struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.sources) || size(self.sources) == 0 || has(self.serviceAccountName)",message="sources need serviceAccountName: the account with whose rights they are read",fieldPath=".serviceAccountName",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.template.objects) || has(self.serviceAccountName)",message="template.objects needs serviceAccountName: the account with whose rights the objects are applied",fieldPath=".serviceAccountName",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.replicas) || has(self.replicas)",messageExpression="'replicas is %d and must not be left out: write replicas: %d. To hand the field to an autoscaler, apply that number with a second field manager, then leave it out (docs/replicas.md)'.format([oldSelf.replicas, oldSelf.replicas])",message="replicas must not be left out once it is set: write the number that the pool has now",fieldPath=".replicas",reason=FieldValueRequired
 type PoolSpec struct {
-	// replicas is the number of members, 0 to 100000. Absent means 1.
+	// replicas is the number of members, 0 to 100000. A pool that is created
+	// without it gets 1. From then on a write that leaves it out is refused,
+	// because an omission would resize the pool; the error says which number to
+	// write. A manifest may omit it if its field manager does not own it, or not
+	// alone: see docs/replicas.md.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000

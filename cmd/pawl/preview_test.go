@@ -289,7 +289,7 @@ func TestPropose(t *testing.T) {
 		"never applied":  {"what the manifest leaves out stays", nothing, nil, nil, `4 {"type":"RollingUpdate","maxUnavailable":2}`, ""},
 		"applied before": {"what was applied last and is left out goes", annotate, nil, nil, `4 {"type":"RollingUpdate","maxUnavailable":2}`, ""},
 		"server side":    {"what its owner leaves out goes", apply("flux", surge), nil, nil, `4 {"type":"RollingUpdate","maxUnavailable":2}`, ""},
-		"not allowed":    {"the manifest is taken as it is, and that is said", nothing, forbidden, nil, `- {"type":"RollingUpdate","maxUnavailable":2}`, "the server has not checked this"},
+		"not allowed":    {"the manifest is taken as it is, with the number of members that the pool has, and that is said", nothing, forbidden, nil, `4 {"type":"RollingUpdate","maxUnavailable":2}`, "the server has not checked this"},
 		"and set":        {"fields are set on top", nothing, nil, []string{"update.maxUnavailable=", "replicas=5"}, `5 {"type":"RollingUpdate"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

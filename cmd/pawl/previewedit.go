@@ -305,13 +305,17 @@ func (pr *proposal) note(text string) {
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // apply makes of the pool what applying the manifest would, in the way in which
-// it was applied last. Who may not try takes the manifest as it is.
+// it was applied last. Who may not try takes the manifest as it is, with the
+// replicas that the pool has if it leaves them out.
 func (c *cluster) apply(ctx context.Context, pr *proposal, manifest []byte) error {
 	p, err := decodePool(manifest)
 	if err != nil {
 		return err
 	}
 	pr.pool.Spec = p.Spec
+	if p.Spec.Replicas == nil {
+		pr.pool.Spec.Replicas = pr.live.Spec.Replicas // no apply takes the number away: the schema of Pool refuses it
+	}
 	patch, options, err := patchFor(pr.live, manifest)
 	if err != nil {
 		return fmt.Errorf("compare with what was applied last: %w", err)
