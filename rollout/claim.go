@@ -1,5 +1,7 @@
 package rollout
 
+import "time"
+
 // Pick chooses the member that a claim gets, by its position in the list, or
 // -1 if none is free: one on the target before any other, and among the
 // others the one that a rollout would take last. Members on which work runs
@@ -27,8 +29,11 @@ func (m *Member) Taken() {
 	}
 }
 
-// Release is what decides how a member goes back whose pool uses members again.
+// Release is what decides how a member goes back when its claim ends.
 type Release struct {
+	// Reuse: the pool uses members again. InPlace: it updates them rather than
+	// replace them.
+	Reuse, InPlace bool
 	// Blocker is what was last said to keep the member from being updated; empty
 	// for a member that is not stale.
 	Blocker Reason
@@ -38,9 +43,18 @@ type Release struct {
 	Stale, Partition int
 }
 
-// Replaces reports whether the member is replaced, or updated in place, rather
-// than given to the next holder as it is: it is stale, and a rollout could take
-// it but for the numbers that it may take at once.
-func (r *Release) Replaces() bool {
-	return r.Blocker == Claimed && !r.Held && !r.Skipped && !r.WindowShut && r.Stale > r.Partition
+// Disruption is what the write that ends the claim of the incarnation sets; none
+// if the next holder gets the body as it is. A pool that uses members again gives
+// no stale one to the next holder while a rollout could take it but for the
+// numbers that it may take at once.
+func (r *Release) Disruption(incarnation int64, now time.Time) Disruption {
+	d := Disruption{Cause: ClaimEnded, Incarnation: incarnation, Since: now}
+	if !r.Reuse {
+		return d
+	}
+	if r.Blocker != Claimed || r.Held || r.Skipped || r.WindowShut || r.Stale <= r.Partition {
+		return Disruption{}
+	}
+	d.Update = r.InPlace
+	return d
 }

@@ -49,13 +49,13 @@ func (c *checker) count(m *Member) {
 	if m.InService() && !onTop {
 		c.up++
 	}
-	if m.Free() {
+	if m.Free() && !m.busy() {
 		c.free++
 	}
 	if m.Rolling() {
 		c.rolling++
 	}
-	if m.Free() && m.Occupancy == Idle && !m.Held && c.stale(m) {
+	if m.Free() && m.Occupancy == Idle && !m.Held && (c.stale(m) || m.Asked) {
 		c.work++
 	}
 	if !m.leaving() && m.Phase != Quarantined && !onTop {
@@ -179,7 +179,7 @@ func (c *checker) take(m *Member) {
 	c.up--
 	c.free--
 	c.rolling++
-	if c.stale(m) {
+	if c.stale(m) || m.Asked {
 		c.work--
 	}
 	if c.s.WindowShut {
@@ -238,7 +238,8 @@ func (c *checker) birth(a *Action) {
 func (c *checker) total() {
 	p := &c.s.Policy
 	if c.taken > 0 {
-		if room := c.up - (p.Desired - p.MaxUnavailable); room < 0 {
+		alone := p.Warm && p.HasFloor && c.rolling == 1 // a floor lets one roll whatever the room says
+		if room := c.up - (p.Desired - p.MaxUnavailable); room < 0 && !alone {
 			c.failf("rule 4: %d members are taken, which leaves room %d", c.taken, room)
 		}
 		if p.HasFloor && c.free < p.MinAvailable {

@@ -177,9 +177,11 @@ type pass struct {
 	// last one that may, if only some.
 	allowed int
 	bound   *Member
-	// taken are the members in service taken in this pass, surplus the slots
-	// above the desired number that are wanted.
+	// taken are the members in service taken in this pass, dropped those out of
+	// service that it replaces for drift, surplus the slots above the desired number
+	// that are wanted.
 	taken    int
+	dropped  int
 	surplus  int
 	v        verdicts
 	unproven time.Time
@@ -251,6 +253,9 @@ func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 		if !m.unborn() {
 			q.l.unborn++
 		}
+	}
+	if c == Drift && !m.InService() {
+		q.dropped++
 	}
 	d := Disruption{Cause: c, Update: q.updates(m, c), Rolling: m.Rolling() || why == WhyStale || why == WhyAsked && m.InService()}
 	q.disrupt(i, d, to, why)

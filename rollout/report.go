@@ -255,7 +255,7 @@ func (q *pass) stalled() Condition {
 		return Condition{False, "NotStalled", "members come into service in time"}
 	}
 	return Condition{True, "ProgressDeadlineExceeded", fmt.Sprintf(
-		"members are on their way, and none has come into service for progressDeadline; the first of them is member %d%s", m.Index, whyDown(m))}
+		"members are on their way, and none has come into service for progressDeadline: member %d%s", m.Index, whyDown(m))}
 }
 
 // latest is the member that has been on its way into service for longest; nil if

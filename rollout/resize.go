@@ -177,10 +177,34 @@ func (q *pass) surgeAllowed() int {
 	return max(q.surgeRoom(), q.pausedSurge())
 }
 
+// keptTimes is how many times as long as it took to boot a surge body stays free
+// for members that turned busy.
+const keptTimes = 3
+
 // pausedSurge is how many surge slots stay for members that turned busy or were
-// claimed after they were made: those are taken in their next pause.
+// claimed after they were made, so that one is there in their next pause: while
+// the body boots, and until it has been free for a few times as long.
 func (q *pass) pausedSurge() int {
-	return max(0, min(q.surgeMost(), q.s.Surge, q.excess(), q.l.pausing))
+	n := min(q.surgeMost(), q.s.Surge, q.excess(), q.l.pausing)
+	if n <= 0 {
+		return 0
+	}
+	fresh := 0
+	for i := range q.s.Members {
+		m := &q.s.Members[i]
+		if m.leaving() || m.Claimed || q.off(m) {
+			continue
+		}
+		until := m.ServedSince.Add(keptTimes * m.BootTook)
+		switch {
+		case m.coming() && !m.NoRoom && m.Attempts == 0:
+			fresh++
+		case m.Free() && q.now.Before(until):
+			fresh++
+			q.wake(until)
+		}
+	}
+	return min(n, fresh)
 }
 
 // surgeMost is how many surge slots there may be at most.

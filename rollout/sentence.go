@@ -84,7 +84,11 @@ func (q *pass) usedBy() string {
 	if first == nil {
 		return q.steadyUse()
 	}
-	return fmt.Sprintf(": member %d%s%s%s", first.Index, more(n-1), whyDown(first), q.steadyUse())
+	others := ""
+	if n > 1 {
+		others = fmt.Sprintf(", and %d more out of service", n-1)
+	}
+	return fmt.Sprintf(": member %d%s%s%s", first.Index, whyDown(first), others, q.steadyUse())
 }
 
 // stays reports whether the member is down and does not come back by itself.

@@ -30,7 +30,7 @@ func (q *pass) rollUp() {
 // in steady use is always short of a member that is being made: with a floor one
 // may roll at a time whatever the room says.
 func (q *pass) slack() int {
-	if q.steady() && q.l.rolling == 0 {
+	if q.steady() && q.l.rolling == 0 && q.plan.Counts.Repairing+q.dropped == 0 {
 		return max(q.room(), 1)
 	}
 	return q.room()

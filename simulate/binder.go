@@ -269,16 +269,33 @@ func (b *binder) letGo(c *claim, old *slot) bool {
 	next := *old
 	next.Claimed, next.claim, next.claimUID = false, "", 0
 	next.boundAt, next.expiresAt = 0, 0
-	if !p.reuses() {
-		next.Disruption = rollout.Disruption{Cause: rollout.ClaimEnded, Incarnation: old.Incarnation, Since: p.w.time()}
+	next.Disruption = b.goesBack(old)
+	if next.Disruption != (rollout.Disruption{}) {
 		next.Wants = ""
 	}
 	return p.put(byBinder, old, &next, func() string {
-		if p.reuses() {
+		switch d := next.Disruption; {
+		case d == rollout.Disruption{}:
 			return c.name + " gives " + p.member(old.Index) + " back as it is"
+		case d.Update:
+			return c.name + " gives " + p.member(old.Index) + " back, to be updated"
 		}
 		return c.name + " gives " + p.member(old.Index) + " back, to be replaced"
 	})
+}
+
+// goesBack is the disruption with which a member goes back.
+func (b *binder) goesBack(s *slot) rollout.Disruption {
+	p := b.cache.p
+	spec := b.cache.spec
+	now := p.w.time()
+	open, _ := spec.windows.At(now)
+	r := rollout.Release{
+		Reuse: p.reuses(), InPlace: spec.policy.InPlace, Blocker: p.verdict(s.Index), Held: s.held(p.w.clock()),
+		Skipped: s.skip != "" && s.skip == b.cache.target(), WindowShut: !open,
+		Stale: p.status.counts.Stale, Partition: spec.policy.Partition,
+	}
+	return r.Disruption(s.Incarnation, now)
 }
 
 // reuses tells whether a released member is free again as it is.

@@ -94,7 +94,7 @@ func (p *pool) place(m *memberSetup) {
 	s.Member = rollout.Member{
 		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
 		Phase: rollout.Available, Occupancy: m.occupancy, Cost: int32(m.cost),
-		BornAt: before, PhaseSince: before, ServedSince: before,
+		BornAt: before.Add(-p.w.nature.boot), PhaseSince: before, ServedSince: before, BootTook: p.w.nature.boot,
 	}
 	if m.held {
 		s.holdUntil = m.holdUntil
@@ -114,6 +114,7 @@ func (p *pool) place(m *memberSetup) {
 		s.lastClaim = c.uid
 	case stateProvisioning:
 		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, start, start, time.Time{}
+		s.BootTook = 0
 		b.booted = false
 		b.start()
 	case stateUnready:

@@ -245,12 +245,13 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 		return
 	}
 	j.rolls(old)
-	if n := j.rollingIn(p); n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
+	n := j.rollingIn(p)
+	if n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
 		j.promise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
 	}
 	truth := count(p.slots, old.Index, p.serves)
 	view := count(seen, old.Index, (*slot).inService)
-	if !truth.legal(&p.spec.policy) && !view.legal(&spec.policy) {
+	if !truth.legal(&p.spec.policy, n) && !view.legal(&spec.policy, n) {
 		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
 			p.member(old.Index), truth.up(&p.spec.policy), truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
 	}
@@ -347,9 +348,9 @@ func enough(p *rollout.Policy, surge bool, waiting int) int {
 	return n
 }
 
-// sums are what the design's ledger counts: members in service, free ones, all
-// slots, those that are to stay, and those of them that are claimed.
-type sums struct{ served, free, all, slots, claimed int }
+// sums are what the design's ledger counts: members in service, free ones, those of
+// them that a claim could get, all slots, those that are to stay, and those of them that are claimed.
+type sums struct{ served, free, claimable, all, slots, claimed int }
 
 // count adds up the slots; the one that is taken is no longer in service.
 func count(list slots, taken int, serves func(*slot) bool) (n sums) {
@@ -367,6 +368,9 @@ func count(list slots, taken int, serves func(*slot) bool) (n sums) {
 		n.served++
 		if s.claimUID == 0 {
 			n.free++
+			if s.Occupancy == rollout.Idle {
+				n.claimable++
+			}
 		}
 	}
 	return n
@@ -401,7 +405,10 @@ func (n sums) floorRoom(p *rollout.Policy) int {
 	if !p.HasFloor {
 		return n.free
 	}
-	return n.free - p.MinAvailable
+	return n.claimable - p.MinAvailable
 }
 
-func (n sums) legal(p *rollout.Policy) bool { return n.room(p) >= 0 && n.floorRoom(p) >= 0 }
+func (n sums) legal(p *rollout.Policy, rolling int) bool {
+	alone := p.Warm && p.HasFloor && rolling == 1 // a floor lets one roll whatever the room says
+	return (n.room(p) >= 0 || alone) && n.floorRoom(p) >= 0
+}

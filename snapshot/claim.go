@@ -1,9 +1,14 @@
 package snapshot
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // Pending tells whether the claim has got no member yet, and may.
@@ -44,4 +49,25 @@ func Bound(claims []*v1alpha1.Claim) map[string]bool {
 		names[c.Status.Member] = true
 	}
 	return names
+}
+
+// Release is what decides how the member goes back when its claim ends; the pool
+// is nil if it is gone.
+func Release(p *v1alpha1.Pool, m *v1alpha1.Member, now time.Time) rollout.Release {
+	if p == nil || p.Spec.Claims == nil || value(p.Spec.Claims.OnRelease, v1alpha1.ReleaseReplace) != v1alpha1.ReleaseReuse {
+		return rollout.Release{}
+	}
+	r := rollout.Release{Reuse: true, Held: Held(m, now), Stale: int(p.Status.Stale)}
+	if u := p.Spec.Update; u != nil {
+		r.InPlace = value(u.Method, v1alpha1.MethodReplace) == v1alpha1.MethodInPlace
+		r.Partition = int(value(u.Partition, 0))
+	}
+	open, _ := UpdateWindows(&p.Spec).At(now)
+	r.WindowShut = !open
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated); c != nil && c.Status == metav1.ConditionFalse {
+		r.Blocker = rollout.Reason(c.Reason)
+	}
+	id := m.Annotations[v1alpha1.AnnotationSkip]
+	r.Skipped = id != "" && id == string(Aim(p))
+	return r
 }

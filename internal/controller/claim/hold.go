@@ -140,8 +140,8 @@ func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.M
 	return nil
 }
 
-// drop takes its claim off the member and, unless the pool reuses members, has
-// its body replaced, in one write. What is born next is for the engine to say:
+// drop takes its claim off the member and, unless the next holder gets it as it
+// is, has its body replaced or updated, in one write. What is born next is for the engine to say:
 // there is no grant yet. A member that is gone holds nothing.
 func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Pool})
@@ -149,18 +149,12 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 		return err
 	}
 	m.Spec.Claim = nil
-	if !reuses(p) {
-		m.Spec.Disruption = &v1alpha1.Disruption{
-			Reason: v1alpha1.DisruptionClaimEnded, Action: v1alpha1.ActionReplace, Incarnation: m.Status.Incarnation, Since: snapshot.Micro(r.Now()),
-		}
-		m.Spec.Revision = ""
+	release := snapshot.Release(p, m, r.Now())
+	if d := snapshot.Disruption(release.Disruption(m.Status.Incarnation, r.Now())); d != nil {
+		m.Spec.Disruption, m.Spec.Revision = d, ""
 	}
 	if err := r.Client.Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("release Member %s: %w", m.Name, err)
 	}
 	return nil
-}
-
-func reuses(p *v1alpha1.Pool) bool {
-	return p != nil && p.Spec.Claims != nil && p.Spec.Claims.OnRelease != nil && *p.Spec.Claims.OnRelease == v1alpha1.ReleaseReuse
 }
