@@ -39,20 +39,22 @@ type Release struct {
 	Blocker Reason
 	// Held and Skipped are the member's, WindowShut the pool's.
 	Held, Skipped, WindowShut bool
-	// Stale is how many members are off the target, Partition how many are to be.
-	Stale, Partition int
+	// Stale is how many members are off the target, Partition how many are to be,
+	// Waiting how many claims wait for a member.
+	Stale, Partition, Waiting int
 }
 
 // Disruption is what the write that ends the claim of the incarnation sets; none
 // if the next holder gets the body as it is. A pool that uses members again gives
-// no stale one to the next holder while a rollout could take it but for the
-// numbers that it may take at once.
+// no stale one to a claim that waits while a rollout could take it but for the
+// numbers that it may take at once; where no claim waits, the rollout itself takes
+// it as soon as the numbers allow.
 func (r *Release) Disruption(incarnation int64, now time.Time) Disruption {
 	d := Disruption{Cause: ClaimEnded, Incarnation: incarnation, Since: now}
 	if !r.Reuse {
 		return d
 	}
-	if r.Blocker != Claimed || r.Held || r.Skipped || r.WindowShut || r.Stale <= r.Partition {
+	if r.Blocker != Claimed || r.Held || r.Skipped || r.WindowShut || r.Stale <= r.Partition || r.Waiting == 0 {
 		return Disruption{}
 	}
 	d.Update = r.InPlace

@@ -293,7 +293,7 @@ func (b *binder) goesBack(s *slot) rollout.Disruption {
 	r := rollout.Release{
 		Reuse: p.reuses(), InPlace: spec.policy.InPlace, Blocker: p.verdict(s.Index), Held: s.held(p.w.clock()),
 		Skipped: s.skip != "" && s.skip == b.cache.target(), WindowShut: !open,
-		Stale: p.status.counts.Stale, Partition: spec.policy.Partition,
+		Stale: p.status.counts.Stale, Partition: spec.policy.Partition, Waiting: b.cache.waiting(),
 	}
 	return r.Disruption(s.Incarnation, now)
 }

@@ -51,8 +51,8 @@ func Bound(claims []*v1alpha1.Claim) map[string]bool {
 	return names
 }
 
-// Release is what decides how the member goes back when its claim ends; the pool
-// is nil if it is gone.
+// Release is what decides how the member goes back when its claim ends, but for
+// the claims that wait; the pool is nil if it is gone.
 func Release(p *v1alpha1.Pool, m *v1alpha1.Member, now time.Time) rollout.Release {
 	if p == nil || p.Spec.Claims == nil || value(p.Spec.Claims.OnRelease, v1alpha1.ReleaseReplace) != v1alpha1.ReleaseReuse {
 		return rollout.Release{}

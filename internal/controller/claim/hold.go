@@ -150,6 +150,9 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	}
 	m.Spec.Claim = nil
 	release := snapshot.Release(p, m, r.Now())
+	if release.Reuse {
+		release.Waiting = len(r.claims(ctx, m.Namespace, m.Spec.Pool, snapshot.Pending))
+	}
 	if d := snapshot.Disruption(release.Disruption(m.Status.Incarnation, r.Now())); d != nil {
 		m.Spec.Disruption, m.Spec.Revision = d, ""
 	}
