@@ -32,7 +32,7 @@ type checker struct {
 	taken, rolled           int
 	down, probation         int
 	made, filled, surge     int
-	work, onTop             int
+	work, onTop, kept       int
 	target                  Record
 }
 
@@ -60,6 +60,9 @@ func (c *checker) count(m *Member) {
 	}
 	if !m.leaving() && m.Phase != Quarantined && !onTop {
 		c.stay++
+		if m.ForClaim && !m.live() {
+			c.kept++ // no excess for a while
+		}
 	}
 }
 
@@ -277,7 +280,7 @@ func (c *checker) size() {
 	if c.surge == 0 {
 		return
 	}
-	switch n := c.stay - d; {
+	switch n := c.stay - max(d, p.Desired+c.kept); {
 	case p.InPlace:
 		c.failf("rule 7: %d surge slots are made although members are updated in place", c.surge)
 	case n > p.MaxSurge:

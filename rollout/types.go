@@ -184,7 +184,9 @@ func (m *Member) recovered() bool {
 }
 
 // relapsed reports whether the body has recovered, and failed later.
-func (m *Member) relapsed() bool { return m.Phase == Failed && m.FailedEarly && m.Attempts == 0 && m.served() }
+func (m *Member) relapsed() bool {
+	return m.Phase == Failed && m.FailedEarly && m.Attempts == 0 && m.served()
+}
 
 // down is since when the slot is not in service; of what was recorded without
 // it, since it entered its phase.
