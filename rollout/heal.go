@@ -80,8 +80,8 @@ func (q *pass) rollDown() {
 		return
 	}
 	for _, i := range q.first(n, q.repairable) {
-		if q.repair() {
-			q.replace(i, Drift, q.birth(&q.s.Members[i]), WhyStaleDown)
+		if m := &q.s.Members[i]; q.repairable(m) && q.repair() { // the last one may have changed what is born
+			q.replace(i, Drift, q.birth(m), WhyStaleDown)
 		}
 	}
 }

@@ -321,8 +321,8 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	if spec.policy.Warm {
 		view -= p.planner.taken
 	}
-	most := enough(&p.spec.policy, a.Surge, p.waiting())
-	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
+	most := enough(&p.spec.policy, a.Surge, max(p.waiting(), p.slots.kept()))
+	if truth > most && view > enough(&spec.policy, a.Surge, max(waiting, seen.kept())) {
 		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)
 	}
 	if full(&p.spec.policy, p.slots) && full(&spec.policy, seen) {
@@ -331,6 +331,16 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	if a.Surge && shut(p.spec, j.w) && shut(spec, j.w) {
 		j.promise("%s is made for drift outside the windows", p.member(a.Index))
 	}
+}
+
+// kept are the slots that were made for claims and are no excess for a while.
+func (l slots) kept() (n int) {
+	for _, s := range l {
+		if s.ForClaim && s.claimUID == 0 && !s.leaves() {
+			n++
+		}
+	}
+	return n
 }
 
 // full tells whether there may be no slot more.
