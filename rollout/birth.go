@@ -67,7 +67,7 @@ func (q *pass) choose(m *Member) *Record {
 // arriving reports whether the slot has a body of the target that is on its way
 // into service.
 func (q *pass) arriving(m *Member) bool {
-	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served()
+	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served() && !m.live()
 }
 
 // findProbation decides which slot tries the target while a failure of it is

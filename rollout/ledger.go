@@ -29,8 +29,8 @@ type ledger struct {
 	// off are the slots that are not bound for the target.
 	off int
 	// work are the members in service that could be taken, stale ones but for the
-	// partition and the pool's own limits; asked those of them that somebody asked
-	// to recycle and that are not stale.
+	// partition and the pool's own limits; asked those of them that are taken only
+	// since somebody asked to recycle them.
 	work, asked int
 	// behind are the members off the target that serve and stay with nothing to
 	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
@@ -199,7 +199,7 @@ func (q *pass) enter(m *Member) {
 			l.pausing++
 		}
 	}
-	if q.recyclable(m) && m.Free() && q.bearing(m) != stale {
+	if q.recyclable(m) && m.Free() && !q.takeable(m) {
 		l.work++
 		l.asked++
 	}

@@ -167,7 +167,9 @@ func (q *pass) above() bool {
 // that pauses. A rollout that does not go on keeps those that have served.
 func (q *pass) surgeAllowed() int {
 	switch {
-	case q.desired() == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
+	case q.desired() == 0:
+		return 0
+	case q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
 		return min(q.surgeRoom(), q.l.asked)
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return max(q.settledSurge(), min(q.surgeRoom(), q.l.asked))
