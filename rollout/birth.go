@@ -121,9 +121,16 @@ func (q *pass) tries(m *Member) bool {
 		return false
 	case m.unborn():
 		return m.Wants == q.target.ID
-	default:
-		return m.Body && m.Runs == q.target.ID && m.Phase != Failed && (!m.served() || m.ServedSince.After(q.cutoff))
+	case !m.Body || m.Runs != q.target.ID || m.Phase == Failed || m.recovered():
+		return false
+	case !m.InService():
+		return true
 	}
+	if m.ServedSince.After(q.cutoff) {
+		q.wake(m.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		return true
+	}
+	return false
 }
 
 // slowestBoot is the longest that a body is known to have taken until it came

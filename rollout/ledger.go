@@ -328,17 +328,21 @@ func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
 // prove counts a member that is simply in service among the bodies that
 // recovered, or asks to be woken when it will have.
 func (q *pass) prove(m *Member) {
+	after := q.s.Policy.RecoverAfter()
 	if m.Runs != q.s.Target.ID {
-		if q.s.Current.ID == "" && q.l.first == "" && !m.ServedSince.After(q.cutoff) {
+		q.remember(m)
+		switch {
+		case q.s.Current.ID != "" || q.l.first != "":
+		case m.ServedSince.After(q.cutoff):
+			q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
+		default:
 			q.l.first = m.Runs
 		}
-		q.remember(m)
 		return
 	}
 	if q.l.serving.IsZero() || m.ServedSince.Before(q.l.serving) {
 		q.l.serving = m.ServedSince
 	}
-	after := q.s.Policy.RecoverAfter()
 	if m.ServedSince.After(q.cutoff) {
 		q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
 		q.remember(m)
@@ -395,7 +399,7 @@ func (q *pass) proveOdd(m *Member, up bool) {
 // bearing tells how the member stands to the target.
 func (q *pass) bearing(m *Member) bearing {
 	switch {
-	case !m.Body:
+	case !m.Body || m.Phase == Quarantined: // what is kept for inspection is out of the rollout
 		return bodiless
 	case m.Runs == q.s.Target.ID:
 		return updated

@@ -92,6 +92,7 @@ func (q *pass) mayFill() bool {
 // create makes one slot at the lowest free index.
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
+	was := q.probation
 	if why == WhySurge && q.probation == surgeSlot {
 		q.probation = m.Index
 	}
@@ -100,6 +101,7 @@ func (q *pass) create(why Why) bool {
 		q.starve(&m)
 	}
 	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
+		q.probation = was
 		return false
 	}
 	a := Action{

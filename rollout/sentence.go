@@ -147,7 +147,8 @@ func (q *pass) probationSentence() string {
 
 // whyWaits says of the slot on probation that its next body is not tried yet.
 func (q *pass) whyWaits(m *Member) string {
-	if q.now.Before(m.nextAttempt(q.now)) && !m.InService() {
+	if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
+		q.wake(next)
 		return " after a pause"
 	}
 	return ""
