@@ -79,7 +79,7 @@ func (s *Scene) pool(name string) *poolPicture {
 		return nil
 	}
 	v := &poolPicture{
-		target: p.Target, current: p.Current, members: p.picture, blockers: p.Blockers, next: p.Next, status: p.Status,
+		target: p.Target, current: p.Current, members: p.picture, one: p.one, blockers: p.Blockers, next: p.Next, status: p.Status,
 	}
 	v.tallies = [numTallies]int{
 		tallyReplicas: p.Desired, tallyMembers: len(p.Members), tallyBodies: len(p.Bodies),
@@ -104,13 +104,24 @@ func (s *Scene) pool(name string) *poolPicture {
 func (p *PoolScene) picture() []memberPicture {
 	list := make([]memberPicture, len(p.Members))
 	for i := range p.Members {
-		m := &p.Members[i]
-		list[i] = memberPicture{
-			index: m.Index, phase: m.Phase.String(), revision: m.Body, wants: string(m.Wants), claim: m.Claim,
-			occupancy: occupancyNames[m.Work], role: m.Role, blocker: m.Blocker, incarnation: m.Incarnation,
-		}
+		list[i] = p.Members[i].paint()
 	}
 	return list
+}
+
+func (m *MemberScene) paint() memberPicture {
+	return memberPicture{
+		index: m.Index, phase: m.Phase.String(), revision: m.Body, wants: string(m.Wants), claim: m.Claim,
+		occupancy: occupancyNames[m.Work], role: m.Role, blocker: m.Blocker, incarnation: m.Incarnation,
+	}
+}
+
+func (p *PoolScene) one(index int) (memberPicture, bool) {
+	i, ok := slices.BinarySearchFunc(p.Members, index, func(m MemberScene, i int) int { return m.Index - i })
+	if !ok {
+		return memberPicture{}, false
+	}
+	return p.Members[i].paint(), true
 }
 
 func (s *Scene) claim(name string) claimPicture {
