@@ -107,7 +107,7 @@ func printLive(out, problems io.Writer, r *liveplay.Report) error {
 	case simulate.Waiting:
 		fmt.Fprintf(&b, "wait  %s: needs %s\n", r.Scenario.Name, strings.Join(r.Scenario.Needs, ", "))
 	case liveplay.LeftOut:
-		fmt.Fprintf(&b, "skip  %s: it says live: false\n", r.Scenario.Name)
+		fmt.Fprintf(&b, "skip  %s: %s\n", r.Scenario.Name, r.Scenario.Unlive())
 	case simulate.Passed:
 		fmt.Fprintf(&b, "ok    %s, %s in %s\n", r.Scenario.Name, r.Result.End, r.Result.Took.Round(100*time.Millisecond))
 	default:
