@@ -247,8 +247,14 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 	if p.state.current == "" {
 		return // there is nothing to go back to
 	}
-	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && t.Failed >= spec.policy.FailureLimit {
-		j.promise("%s is granted a body on %s, of which %d have failed", p.member(a.Index), t.ID, t.Failed)
+	failed := 0
+	for i := range t.Failures {
+		if t.Failures[i].Count > 0 {
+			failed++
+		}
+	}
+	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && failed >= spec.policy.FailureLimit {
+		j.promise("%s is granted a body on %s, which has failed in %d slots", p.member(a.Index), t.ID, failed)
 	}
 }
 
