@@ -38,7 +38,8 @@ func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 }
 
 // removes checks that what is one too many goes in order: what is down, then
-// what is stale. While the target fails, the slot that tries it again stays.
+// what is stale. While the target fails, the slot that tries it again stays, and
+// so does for a while what was made for a claim.
 func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	acted := map[int]bool{}
 	best := -1
@@ -71,7 +72,7 @@ func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 		m := &s.Members[i]
 		slot := p.planner.cache.slots.get(m.Index)
 		idle := m.ServedSince.IsZero() || m.Occupancy == rollout.Idle
-		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.Claimed && !m.Held && idle && rank(m) < worth {
+		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.ForClaim && !m.Claimed && !m.Held && idle && rank(m) < worth {
 			j.promise("%s is removed although %s is worth less", p.member(best), p.member(m.Index))
 			return
 		}
