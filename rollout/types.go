@@ -99,8 +99,7 @@ type Disruption struct {
 }
 
 // Member is what the engine knows of one slot. What is looked at for every
-// member in every pass comes first, and the whole fills four cache lines: memory
-// is what a large pool waits for.
+// member in every pass comes first: memory is what a large pool waits for.
 type Member struct {
 	// Index is the slot's place in its pool.
 	Index int
