@@ -42,7 +42,7 @@ type slot struct {
 }
 
 // held tells whether a hold is in force, by the controllers' clock.
-func (s *slot) held(now time.Duration) bool { return now < s.holdUntil }
+func (s *slot) held(now time.Duration) bool { return s.holdUntil > 0 && now < s.holdUntil }
 
 // inService as the design defines it, from what is recorded.
 func (s *slot) inService() bool {
