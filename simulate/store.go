@@ -238,7 +238,7 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
 	if next == nil {
 		p.forget(index)
-		p.again()
+		p.recreateOnceGone()
 	}
 	w.changed()
 	return by == byWorld || !w.down
