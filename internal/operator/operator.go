@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/controller/pool"
 	"github.com/pawl-dev/pawl/internal/controller/roster"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/internal/source"
 )
@@ -72,6 +73,9 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	reached := &reach.Reach{Now: o.Setting.now()}
+	c = rest.CopyConfig(c)
+	c.Wrap(reached.Wrap)
 	var of roster.Roster
 	mgr, err := newManager(ctx, c, scheme, &of, o)
 	if err != nil {
@@ -91,7 +95,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	defer read.Close()
 	kinds, closeKinds, err := newKinds(c, mgr, o, in.bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, read, in, &of, o)
+		err = addControllers(mgr, kinds, read, in, around{&of, reached}, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
@@ -144,7 +148,14 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, of 
 	return mgr, err
 }
 
-func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, of roster.Of, o Options) error {
+// around is what the controllers know beside the API.
+type around struct {
+	roster *roster.Roster
+	reach  *reach.Reach
+}
+
+func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, a around, o Options) error {
+	of := a.roster
 	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
@@ -164,7 +175,7 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in in
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: read,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue, Reach: a.reach,
 		}).SetupWithManager(mgr),
 	)
 }
