@@ -106,7 +106,7 @@ test-integration: $(tally) pawld ## tests on a real API server, pawld's
 
 .PHONY: scenarios
 scenarios: pawl ## play the scenario files, each under SEEDS seeds
-	@bin/pawl simulate --seeds $(SEEDS) $(SCENARIOS)
+	@bin/pawl simulate --allow-waiting --seeds $(SEEDS) $(SCENARIOS)
 
 .PHONY: mutants
 mutants: ## break each rule of the engine, and see the tests notice
@@ -122,7 +122,7 @@ worlds: ## draw WORLDS random worlds from SEED on, and check every promise in ea
 
 .PHONY: scenarios-live
 scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers
-	@bin/pawl simulate --live --parallel 4 --pawld bin/pawld $(SCENARIOS)
+	@bin/pawl simulate --live --allow-waiting --parallel 4 --pawld bin/pawld $(SCENARIOS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all

@@ -67,7 +67,7 @@ func (q *pass) choose(m *Member) *Record {
 // arriving reports whether the slot has a body of the target that is on its way
 // into service.
 func (q *pass) arriving(m *Member) bool {
-	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served()
+	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served() && !m.live()
 }
 
 // findProbation decides which slot tries the target while a failure of it is
@@ -121,9 +121,16 @@ func (q *pass) tries(m *Member) bool {
 		return false
 	case m.unborn():
 		return m.Wants == q.target.ID
-	default:
-		return m.Body && m.Runs == q.target.ID && m.Phase != Failed && (!m.served() || m.ServedSince.After(q.cutoff))
+	case !m.Body || m.Runs != q.target.ID || m.Phase == Failed || m.recovered():
+		return false
+	case !m.InService():
+		return true
 	}
+	if m.ServedSince.After(q.cutoff) {
+		q.wake(m.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		return true
+	}
+	return false
 }
 
 // slowestBoot is the longest that a body is known to have taken until it came

@@ -47,6 +47,7 @@ func (q *pass) begin() {
 		r := q.current
 		q.note(Action{Kind: Stand, Revision: r.ID, Record: &r, Why: WhyFirst})
 	}
+	q.wake(q.unproven)
 }
 
 // worked reports whether a body of the target has recovered.
@@ -131,6 +132,9 @@ func (q *pass) recover() {
 		}
 		keep = append(keep, f)
 	}
+	if !q.rolls() && len(keep) > 0 {
+		q.wake(q.unproven) // another recovery drops what failed before it
+	}
 	if changed {
 		r.Failures, q.failures = keep, nil
 		q.note(Action{Kind: Recover, Why: WhyRecovered})
@@ -158,7 +162,11 @@ func (q *pass) outlived(since time.Time) bool {
 // findUnsettled reports whether a body of the target went down before it
 // recovered, and none has shown since that the target can serve.
 func (q *pass) findUnsettled() bool {
-	return q.rolls() && !q.l.unsettled.IsZero() && !q.outlived(q.l.unsettled)
+	if !q.rolls() || q.l.unsettled.IsZero() || q.outlived(q.l.unsettled) {
+		return false
+	}
+	q.wake(q.unproven)
+	return true
 }
 
 // skips reports whether somebody gave up on the slot that failed.
@@ -254,9 +262,13 @@ func (q *pass) forgets(m *Member) bool {
 	switch {
 	case !q.rolls() || m.relapsed():
 		return false
-	case m.Runs == t.ID && m.served() && m.DownSince.IsZero():
+	case m.Runs == t.ID && m.healthy():
 		at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
-		return !q.now.Before(at) && at.After(t.Counted)
+		if q.now.Before(at) {
+			q.wake(at)
+			return false
+		}
+		return at.After(t.Counted)
 	}
 	return m.Recovered == t.ID && m.Recovered != "" && m.RecoveredAt.After(t.Counted) && m.RecoveredAt.After(t.Since)
 }

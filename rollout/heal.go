@@ -80,8 +80,8 @@ func (q *pass) rollDown() {
 		return
 	}
 	for _, i := range q.first(n, q.repairable) {
-		if q.repair() {
-			q.replace(i, Drift, q.birth(&q.s.Members[i]), WhyStaleDown)
+		if m := &q.s.Members[i]; q.repairable(m) && q.repair() { // the last one may have changed what is born
+			q.replace(i, Drift, q.birth(m), WhyStaleDown)
 		}
 	}
 }
@@ -105,12 +105,15 @@ func (q *pass) isStaleDown(m *Member) bool {
 // recycle replaces the members for which somebody asked so: those in service
 // through the same gates as a rollout, whatever the policy says about drift.
 func (q *pass) recycle() {
+	if q.s.Deleting {
+		return
+	}
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		if !q.recyclable(m) || q.done.has(i) {
 			continue
 		}
-		rev := q.birth(m)
+		rev := q.rebirth(m)
 		if rev == "" || m.Free() && (q.recycleLimit() != Next || q.failing && rev == q.target.ID) {
 			continue
 		}
@@ -120,6 +123,13 @@ func (q *pass) recycle() {
 		}
 		q.replaceOrRemove(i, Requested, rev, WhyAsked)
 	}
+}
+
+// rebirth is the revision that may be born in the slot once its body is gone.
+func (q *pass) rebirth(m *Member) Revision {
+	next := *m
+	next.Body = false
+	return q.birth(&next)
 }
 
 // recyclable reports whether somebody asked for another body, and nothing keeps

@@ -33,6 +33,8 @@ type checker struct {
 	down, probation         int
 	made, filled, surge     int
 	work, onTop, kept       int
+	sized, unsure           int
+	unsettled, serving      bool
 	target                  Record
 }
 
@@ -49,11 +51,18 @@ func (c *checker) count(m *Member) {
 	if m.InService() && !onTop {
 		c.up++
 	}
-	if m.Free() && !m.busy() {
+	switch {
+	case m.Free() && !m.busy():
 		c.free++
+	case m.Free() && m.Occupancy == OccupancyUnsure:
+		c.unsure++
 	}
 	if m.Rolling() {
 		c.rolling++
+	}
+	if m.Runs == c.s.Target.ID && m.Body {
+		c.unsettled = c.unsettled || m.Phase == Unready && !m.UnsettledSince.IsZero() && !m.recovered() && !m.live()
+		c.serving = c.serving || m.InService()
 	}
 	if m.Free() && m.Occupancy == Idle && !m.Held && (c.stale(m) || m.Asked) {
 		c.work++
@@ -149,6 +158,10 @@ func (c *checker) disrupt(a *Action, m *Member) {
 		if !m.leaving() {
 			c.stay--
 		}
+		if a.Disruption.Cause == ScaleDown && m.InService() {
+			c.sized++
+			c.up--
+		}
 	} else {
 		c.birth(a)
 	}
@@ -240,6 +253,9 @@ func (c *checker) birth(a *Action) {
 // total checks what only the whole plan shows.
 func (c *checker) total() {
 	p := &c.s.Policy
+	if c.rolled > 0 && c.unsettled && !c.serving && c.target.ID != c.s.Current.ID {
+		c.failf("rule 5: %d members are taken although a body of the target is unsettled, and none serves", c.rolled)
+	}
 	if c.taken > 0 {
 		alone := p.Warm && p.HasFloor && c.rolling == 1 // a floor lets one roll whatever the room says
 		if room := c.up - (p.Desired - p.MaxUnavailable); room < 0 && !alone {
@@ -269,10 +285,13 @@ func (c *checker) size() {
 	p := &c.s.Policy
 	d := p.Desired
 	if p.Warm {
-		d += c.s.Waiting
+		d += max(0, c.s.Waiting-c.unsure)
 	}
 	if p.HasCeiling {
 		d = max(0, min(d, p.MaxMembers-c.onTop))
+	}
+	if c.sized > 0 && c.up < d && !c.s.Deleting {
+		c.failf("rule 10: %d members in service are removed for the size, which leaves %d of %d in service", c.sized, c.up, d)
 	}
 	if c.filled > 0 && c.stay-c.surge > d {
 		c.failf("rule 11: %d slots are made to fill the size, which leaves %d of %d", c.filled, c.stay-c.surge, d)

@@ -29,8 +29,8 @@ type ledger struct {
 	// off are the slots that are not bound for the target.
 	off int
 	// work are the members in service that could be taken, stale ones but for the
-	// partition and the pool's own limits; asked those of them that somebody asked
-	// to recycle and that are not stale.
+	// partition and the pool's own limits; asked those of them that are taken only
+	// since somebody asked to recycle them.
 	work, asked int
 	// behind are the members off the target that serve and stay with nothing to
 	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
@@ -199,7 +199,7 @@ func (q *pass) enter(m *Member) {
 			l.pausing++
 		}
 	}
-	if q.recyclable(m) && m.Free() && q.bearing(m) != stale {
+	if q.recyclable(m) && m.Free() && !q.takeable(m) {
 		l.work++
 		l.asked++
 	}
@@ -328,17 +328,21 @@ func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
 // prove counts a member that is simply in service among the bodies that
 // recovered, or asks to be woken when it will have.
 func (q *pass) prove(m *Member) {
+	after := q.s.Policy.RecoverAfter()
 	if m.Runs != q.s.Target.ID {
-		if q.s.Current.ID == "" && q.l.first == "" && !m.ServedSince.After(q.cutoff) {
+		q.remember(m)
+		switch {
+		case q.s.Current.ID != "" || q.l.first != "":
+		case m.ServedSince.After(q.cutoff):
+			q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
+		default:
 			q.l.first = m.Runs
 		}
-		q.remember(m)
 		return
 	}
 	if q.l.serving.IsZero() || m.ServedSince.Before(q.l.serving) {
 		q.l.serving = m.ServedSince
 	}
-	after := q.s.Policy.RecoverAfter()
 	if m.ServedSince.After(q.cutoff) {
 		q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
 		q.remember(m)
@@ -395,7 +399,7 @@ func (q *pass) proveOdd(m *Member, up bool) {
 // bearing tells how the member stands to the target.
 func (q *pass) bearing(m *Member) bearing {
 	switch {
-	case !m.Body:
+	case !m.Body || m.Phase == Quarantined: // what is kept for inspection is out of the rollout
 		return bodiless
 	case m.Runs == q.s.Target.ID:
 		return updated

@@ -76,6 +76,7 @@ func replaced(m *Member) {
 func failedOnTarget(m *Member) {
 	replaced(m)
 	m.Phase, m.FailedEarly, m.PhaseSince = Failed, true, epoch.Add(2*time.Hour-time.Second)
+	m.Attempts, m.NextAttempt = 1, m.PhaseSince.Add(10*time.Second)
 }
 
 func drains(c Cause) func(*Member) {
@@ -342,7 +343,7 @@ func TestNew(t *testing.T) {
 		"unknown, adopted": {
 			reason: "it is not rolled for today's target",
 			s:      pool(2, member(0, func(m *Member) { m.Runs, m.Wants = "", "" }), member(1, onTarget)),
-			want:   []string{"Grant 0 B (Adopt)"},
+			want:   []string{"Stand B (WholePool)", "Grant 0 B (Adopt)"},
 		},
 		"unknown, adopted for an earlier target": {
 			reason: "it is stale from the next one on",

@@ -2,7 +2,10 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,6 +34,12 @@ func snapshots(t *rapid.T) *Snapshot {
 	if rapid.IntRange(0, 19).Draw(t, "unreadable") == 0 {
 		s.Unreadable = SourcesUnresolved
 	}
+	if rapid.IntRange(0, 9).Draw(t, "nothing to go back to") == 0 {
+		s.Current = Record{}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "grown") == 0 {
+		s.Size = rapid.IntRange(1, 12).Draw(t, "size")
+	}
 	index := 0
 	ordered := rapid.Bool().Draw(t, "ordered")
 	outage := rapid.IntRange(0, 5).Draw(t, "outage") == 0
@@ -54,8 +63,12 @@ func snapshots(t *rapid.T) *Snapshot {
 			s.Target.Failed++
 			s.Target.Failures = append(s.Target.Failures, Failure{
 				ID: m.ID, Index: m.Index, Incarnation: max(0, m.Incarnation-1), Count: 1, At: at(t),
+				Forgiven: rapid.IntRange(0, 3).Draw(t, "forgiven") == 0,
 			})
 		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
+		s.Target.Recovered, s.Target.Counted, s.Target.Since = rapid.IntRange(0, 12).Draw(t, "recovered"), at(t), epoch
 	}
 	s.Target.Halted = s.Target.Failed >= s.Policy.FailureLimit && s.Target.ID != s.Current.ID
 	return s
@@ -128,9 +141,27 @@ func anyMember(t *rapid.T, index int) Member {
 	case Pending:
 		m.NoRoom = rapid.IntRange(0, 3).Draw(t, "noRoom") == 0
 	}
+	if rapid.IntRange(0, 29).Draw(t, "quarantined") == 0 && !m.served() {
+		m.Phase = Quarantined
+	}
 	if m.Phase == Failed {
 		m.FailedEarly, m.Gone = rapid.Bool().Draw(t, "early"), rapid.Bool().Draw(t, "gone")
 		m.Body = !m.Gone || rapid.Bool().Draw(t, "exited")
+	}
+	m.ForClaim = rapid.IntRange(0, 9).Draw(t, "for claim") == 0
+	m.BootTook = time.Duration(rapid.IntRange(0, 40).Draw(t, "boot took")) * time.Second
+	if rapid.IntRange(0, 2).Draw(t, "recovered before") == 0 {
+		m.Recovered, m.RecoveredAt = rapid.SampledFrom(revisions[:3]).Draw(t, "recovered"), at(t)
+	}
+	if !m.healthy() && m.Phase != Draining {
+		m.DownSince = at(t)
+	}
+	if m.served() && rapid.IntRange(0, 5).Draw(t, "went down early") == 0 {
+		m.UnsettledSince = at(t)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "tried") == 0 {
+		m.Attempts = int32(rapid.IntRange(1, 8).Draw(t, "attempts"))
+		m.NextAttempt = at(t).Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "wait")) * time.Second)
 	}
 	if m.served() {
 		m.Occupancy = rapid.SampledFrom([]Occupancy{Idle, Idle, Idle, Busy, OccupancyUnsure}).Draw(t, "occupancy")
@@ -265,6 +296,134 @@ func TestNew_removesDown(t *testing.T) {
 			if serving >= 0 && free && acts[m.Index] == nil && p.pass.target.Failures == nil {
 				t.Fatalf("member %d is in service and removed, %d is down and stays\nsnapshot: %s\nactions: %s", serving, m.Index, dump(s), dump(p.Actions))
 			}
+		}
+	})
+}
+
+// TestNew_wakes: between a plan and its Wake time alone changes nothing.
+func TestNew_wakes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		now := epoch.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "now")) * time.Second)
+		p := New(s, now)
+		until := p.Wake
+		if until.IsZero() {
+			until = now.Add(240 * time.Hour)
+		}
+		if !until.After(now) {
+			t.Fatalf("a plan of %s asks to be made again at %s", now, until)
+		}
+		if slices.ContainsFunc(s.Members, func(m Member) bool { return m.ahead(now) }) ||
+			slices.ContainsFunc(s.Target.Failures, func(f Failure) bool { return f.At.After(now) }) {
+			return // what counts as now changes all the time
+		}
+		for _, at := range []time.Time{now.Add(until.Sub(now) / 2), until.Add(-1)} {
+			if diff := cmp.Diff(says(p), says(New(s, at))); diff != "" {
+				t.Fatalf("planned at %s, to be planned again at %s; at %s:\n%s\nsnapshot: %s\nactions: %s", now, p.Wake, at, diff, dump(s), dump(p.Actions))
+			}
+		}
+	})
+}
+
+// says is everything in a plan but times.
+func says(p *Plan) []string {
+	list := append(lines(p), blockers(p), p.Next)
+	for _, c := range []Condition{p.Updated, p.Ready, p.Reconciling, p.Stalled, p.Available} {
+		list = append(list, fmt.Sprint(c))
+	}
+	return append(list, fmt.Sprint(p.Counts, p.Surge, p.Size))
+}
+
+// TestNew_answers: to ask a plan about its members changes nothing of it, in
+// whatever order and however often it is asked.
+func TestNew_answers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		before := says(p)
+		ask := func() (list []string) {
+			for i := range s.Members {
+				m := &s.Members[i]
+				list = append(list, fmt.Sprint(p.Verdict(m), p.Explain(m), p.pass.birth(m)))
+			}
+			return list
+		}
+		first := ask()
+		slices.Reverse(s.Members)
+		for i := range s.Members {
+			p.pass.birth(&s.Members[i])
+		}
+		slices.Reverse(s.Members)
+		if diff := cmp.Diff(first, ask()); diff != "" {
+			t.Fatalf("asked twice, it answers:\n%s", diff)
+		}
+		if diff := cmp.Diff(before, says(p)); diff != "" {
+			t.Fatalf("asked, it has become:\n%s", diff)
+		}
+	})
+}
+
+var (
+	named   = regexp.MustCompile(`member (\d+)`)
+	counted = regexp.MustCompile(`^(\d+) of (\d+) updated`)
+)
+
+// TestNew_numbers: the numbers in each sentence are those of the snapshot.
+func TestNew_numbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := New(s, epoch.Add(2*time.Minute))
+		there := map[string]bool{}
+		for i := range s.Members {
+			there[strconv.Itoa(s.Members[i].Index)] = true
+		}
+		for i := range p.Actions {
+			there[strconv.Itoa(p.Actions[i].Index)] = true
+		}
+		for i := range s.Target.Failures {
+			there[strconv.Itoa(s.Target.Failures[i].Index)] = true
+		}
+		texts := []string{p.Next}
+		for _, c := range []Condition{p.Updated, p.Ready, p.Reconciling, p.Stalled, p.Available} {
+			texts = append(texts, c.Message)
+		}
+		for _, text := range texts {
+			for _, m := range named.FindAllStringSubmatch(text, -1) {
+				if !there[m[1]] {
+					t.Fatalf("there is no member %s: %s\nsnapshot: %s", m[1], text, dump(s))
+				}
+			}
+			if m := counted.FindStringSubmatch(text); m != nil && (m[1] != strconv.Itoa(p.Counts.Updated) || m[2] != strconv.Itoa(p.Counts.Members)) {
+				t.Fatalf("%d of %d are updated: %s", p.Counts.Updated, p.Counts.Members, text)
+			}
+		}
+	})
+}
+
+// TestNew_stalled: a pool is not stalled before its deadline: somebody is on the
+// way for that long, and nobody came newly into service meanwhile.
+func TestNew_stalled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		now := epoch.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "now")) * time.Second)
+		if New(s, now).Stalled.Reason != "ProgressDeadlineExceeded" {
+			return
+		}
+		then := now.Add(-s.Policy.ProgressDeadline - s.Policy.MinReady)
+		waits := false
+		for i := range s.Members {
+			m := &s.Members[i]
+			if m.served() && m.Runs != "" && m.BornAt.Add(m.BootTook).After(then) {
+				t.Fatalf("member %d came into service at %s, and it is %s: %s", m.Index, m.BornAt.Add(m.BootTook), now, dump(s))
+			}
+			decided := m.Disruption.Since
+			if m.Disruption.Cause == NoCause || !m.live() && !m.Rolling() && !m.Repairing() {
+				decided = m.down()
+			}
+			waits = waits || !m.InService() && !decided.After(then)
+		}
+		if !waits {
+			t.Fatalf("nobody has been on the way since %s, and it is %s: %s", then, now, dump(s))
 		}
 	})
 }

@@ -92,6 +92,7 @@ func (q *pass) mayFill() bool {
 // create makes one slot at the lowest free index.
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
+	was := q.probation
 	if why == WhySurge && q.probation == surgeSlot {
 		q.probation = m.Index
 	}
@@ -100,6 +101,7 @@ func (q *pass) create(why Why) bool {
 		q.starve(&m)
 	}
 	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
+		q.probation = was
 		return false
 	}
 	a := Action{
@@ -167,7 +169,9 @@ func (q *pass) above() bool {
 // that pauses. A rollout that does not go on keeps those that have served.
 func (q *pass) surgeAllowed() int {
 	switch {
-	case q.desired() == 0 || q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
+	case q.desired() == 0:
+		return 0
+	case q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
 		return min(q.surgeRoom(), q.l.asked)
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return max(q.settledSurge(), min(q.surgeRoom(), q.l.asked))

@@ -147,7 +147,8 @@ func (q *pass) probationSentence() string {
 
 // whyWaits says of the slot on probation that its next body is not tried yet.
 func (q *pass) whyWaits(m *Member) string {
-	if q.now.Before(m.nextAttempt(q.now)) && !m.InService() {
+	if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
+		q.wake(next)
 		return " after a pause"
 	}
 	return ""
@@ -210,25 +211,24 @@ func (q *pass) pauseSentence() string {
 
 func (q *pass) haltSentence() string {
 	if q.current.ID == "" {
-		return fmt.Sprintf("%s; no body of any revision has recovered, so that there is none to go back to, and births go on with pauses: %s", q.whatFailed(&q.target), q.wayOut())
+		return fmt.Sprintf("%s; no body of any revision has recovered, so that there is none to go back to, and births go on with pauses: %s", whatFailed(&q.target), q.wayOut())
 	}
 	healed := fmt.Sprintf("what failed is healed on %s", q.current.ID)
 	if q.current.Missing {
 		healed = fmt.Sprintf("what failed cannot be healed on %s, since what that was made from is gone", q.current.ID)
 	}
-	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", q.whatFailed(&q.target), healed, q.wayOut())
+	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", whatFailed(&q.target), healed, q.wayOut())
 }
 
 func (q *pass) rollbackSentence() string {
 	return fmt.Sprintf("%s; the pool went back to %s, and what was in service there was left alone: %s",
-		q.whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
+		whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
 }
 
 // whatFailed says how many bodies failed, and in how many slots, and of the last
 // one in its own words why.
-func (q *pass) whatFailed(r *Record) string {
-	s := fmt.Sprintf("%s of revision %s failed in %s, which is as many as update.failureLimit allows", bodies(r.Failed), r.ID, slotsOf(r.slots()))
-	return s + lastOf(r)
+func whatFailed(r *Record) string {
+	return fmt.Sprintf("%s of revision %s failed, in %s, which reaches update.failureLimit%s", bodies(r.Failed), r.ID, slotsOf(r.slots()), lastOf(r))
 }
 
 // lastWords says of the last failure of the target whose it was, and why.

@@ -371,9 +371,14 @@ func TestNew_probation(t *testing.T) {
 	if q := New(held, later).pass; q.probation == 0 {
 		t.Error("a slot that is held tries nothing")
 	}
-	ahead := pool(3, failed(later.Add(time.Hour*24*365)), member(0, failedOnTarget))
-	if p := New(ahead, later); !slices.Contains(lines(p), "Disrupt 0 Failed to B (Failed)") {
-		t.Errorf("a failure that a clock dated ahead is tried again: %v", lines(p))
+	year := later.Add(time.Hour * 24 * 365)
+	ahead := pool(3, failed(year), member(0, func(m *Member) { failedOnTarget(m); m.NextAttempt = year }))
+	p := New(ahead, later)
+	if p.Wake.IsZero() || p.Wake.After(later.Add(10*time.Second)) {
+		t.Errorf("an attempt that a clock dated ahead waits for no longer than a backoff: wake at %s", p.Wake)
+	}
+	if r := p.Actions[0].Record; r == nil || !r.Failures[0].At.Equal(later) {
+		t.Errorf("a failure that a clock dated ahead is dated now: %v", lines(p))
 	}
 	asked := pool(3, failed(epoch), policy(func(p *Policy) { p.MaxSurge = 1 }), member(1, func(m *Member) { m.Asked = true }))
 	asked.Target.Failures[0].ID = "gone"
@@ -411,16 +416,16 @@ func TestNew_saysWhatFailed(t *testing.T) {
 		m.Message = `exit status 1: "no such database"`
 	}))
 	s.Pool = "db"
-	want := `a body of revision B failed, which is update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
+	want := `1 body of revision B failed, in 1 slot, which reaches update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
 		`what else is in service was left alone, and what failed is healed on A: ` +
 		`correct the template (pawl diff db shows what it changed), or take it back (pawl undo db), or try it once more (pawl retry db)`
 	if got := New(s, epoch.Add(2*time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
 		t.Errorf("halted: %+v", got)
 	}
 	s = pool(3, current)
-	s.RolledBack = Record{ID: "B", Failed: 3, Failures: []Failure{{Index: 2, At: epoch, Message: "exit status 9"}, {Index: 1, At: epoch.Add(-time.Hour)}}}
+	s.RolledBack = Record{ID: "B", Failed: 3, Failures: []Failure{{Index: 2, Count: 2, At: epoch, Message: "exit status 9"}, {Index: 1, Count: 1, At: epoch.Add(-time.Hour)}}}
 	p := New(s, epoch.Add(2*time.Hour))
-	if p.Updated.Reason != "RolledBack" || p.Updated.Status != False || !strings.Contains(p.Updated.Message, "3 bodies of revision B failed, which is update.failureLimit; the last was that of member 2 (exit status 9); the pool went back to A") {
+	if p.Updated.Reason != "RolledBack" || p.Updated.Status != False || !strings.Contains(p.Updated.Message, "3 bodies of revision B failed, in 2 slots, which reaches update.failureLimit; the last was that of member 2 (exit status 9); the pool went back to A") {
 		t.Errorf("rolled back: %+v", p.Updated)
 	}
 }

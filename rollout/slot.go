@@ -207,17 +207,18 @@ func stepPending(m Member, now time.Time) Transition {
 // body had recovered.
 func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	if m.Phase != Failed {
-		m = m.leave(seen, l, now).fail(seen.State == Exited && m.early(l, now), now)
+		m = m.leave(seen, l, now)
+		m = m.fail(seen.State == Exited && m.early(l, now), now)
 	}
 	m.Gone = true
 	m.Body = seen.State != Absent
 	return Transition{Member: m}
 }
 
-// early reports whether the body has served for so short a time that its
-// failure counts against a target.
+// early reports whether the failure of the body counts against a target: it never
+// recovered, or had served for a short time only.
 func (m *Member) early(l Lifecycle, now time.Time) bool {
-	if !m.served() {
+	if !m.served() || !m.recovered() {
 		return true
 	}
 	until := now

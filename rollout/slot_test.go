@@ -17,6 +17,11 @@ func TestStep(t *testing.T) {
 	}
 	booting := Member{ID: "m", Wants: "A", Runs: "A", Phase: Provisioning, Body: true, Incarnation: 1, BornAt: now.Add(-time.Minute), PhaseSince: now.Add(-time.Minute)}
 	with := func(m Member, change func(*Member)) Member { change(&m); return m }
+	// left is what is remembered of a body that left service after an hour.
+	left := func(m Member) Member {
+		m.DownSince, m.Recovered, m.RecoveredAt = now, m.Runs, epoch.Add(time.Minute)
+		return m
+	}
 	goes := func(c Cause, remove bool) func(*Member) {
 		return func(m *Member) { m.Disruption = Disruption{Cause: c, Remove: remove, Incarnation: m.Incarnation} }
 	}
@@ -39,8 +44,23 @@ func TestStep(t *testing.T) {
 		},
 		"a birth that was refused for lack of room waits": {
 			reason: "capacity is asked for again with backoff",
-			member: Member{ID: "m", Wants: "A", NextAttempt: now.Add(time.Second)}, wake: now.Add(time.Second),
-			want: Member{ID: "m", Wants: "A", NextAttempt: now.Add(time.Second)},
+			member: Member{ID: "m", Wants: "A", NoRoom: true, NextAttempt: now.Add(time.Second)}, wake: now.Add(time.Second),
+			want: Member{ID: "m", Wants: "A", NoRoom: true, NextAttempt: now.Add(time.Second)},
+		},
+		"another revision is born at once": {
+			reason: "what failed was not what is to be born",
+			member: Member{ID: "m", Wants: "B", Runs: "A", NextAttempt: now.Add(time.Second)}, do: CreateBody,
+			want: Member{ID: "m", Wants: "B", Runs: "A", NextAttempt: now.Add(time.Second)},
+		},
+		"what a clock that was ahead wrote counts as now": {
+			reason: "it would keep the slot from anything until the clock is there again",
+			member: with(free, func(m *Member) { m.ServedSince, m.PhaseSince = now.Add(time.Hour), now.Add(time.Hour) }), seen: Sight{State: Ready},
+			want: with(free, func(m *Member) { m.ServedSince, m.PhaseSince = now, now }),
+		},
+		"a backoff is never longer than the longest": {
+			reason: "a clock that was ahead wrote when the next attempt is",
+			member: Member{ID: "m", Wants: "A", Runs: "A", Attempts: 1, NextAttempt: now.Add(time.Hour)}, wake: now.Add(10 * time.Second),
+			want: Member{ID: "m", Wants: "A", Runs: "A", Attempts: 1, NextAttempt: now.Add(10 * time.Second)},
 		},
 		"a ready body serves": {
 			reason: "without minReadySeconds there is nothing to wait for",
@@ -62,6 +82,7 @@ func TestStep(t *testing.T) {
 			want: with(booting, func(m *Member) {
 				m.BornAt = now.Add(-10 * time.Minute)
 				m.Phase, m.PhaseSince, m.FailedEarly = Failed, now, true
+				m.Attempts, m.NextAttempt = 1, now.Add(10*time.Second)
 			}),
 		},
 		"a failed body that never served does not come back": {
@@ -77,31 +98,75 @@ func TestStep(t *testing.T) {
 		"a body that is down is unready": {
 			reason: "it may come back by itself",
 			member: free, seen: Sight{State: Booting}, wake: now.Add(10 * time.Minute),
-			want: with(free, func(m *Member) { m.Phase, m.PhaseSince = Unready, now }),
+			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince = Unready, now }),
+		},
+		"a body that goes down before it recovered is unsettled": {
+			reason: "nobody knows yet whether its revision can serve; it has bootTimeout to show that",
+			member: with(free, func(m *Member) { m.ServedSince = now.Add(-30 * time.Second) }), seen: Sight{State: Booting}, wake: now.Add(10 * time.Minute),
+			want: with(free, func(m *Member) {
+				m.ServedSince, m.Phase, m.PhaseSince = now.Add(-30*time.Second), Unready, now
+				m.DownSince, m.UnsettledSince = now, now
+			}),
+		},
+		"an unsettled body fails, however often it was up": {
+			reason: "it has been unsettled for bootTimeout, and is down",
+			member: with(free, func(m *Member) {
+				m.BornAt, m.ServedSince, m.UnsettledSince = now.Add(-11*time.Minute), now.Add(-10*time.Second), now.Add(-10*time.Minute)
+			}), seen: Sight{State: Booting},
+			want: with(free, func(m *Member) {
+				m.BornAt, m.ServedSince, m.UnsettledSince = now.Add(-11*time.Minute), now.Add(-10*time.Second), now.Add(-10*time.Minute)
+				m.DownSince, m.Phase, m.PhaseSince, m.FailedEarly = now, Failed, now, true
+				m.Attempts, m.NextAttempt = 1, now.Add(10*time.Second)
+			}),
+		},
+		"a body that is up and never in service fails": {
+			reason: "it was last in service bootTimeout and minReadySeconds ago", lifecycle: Lifecycle{BootTimeout: time.Minute, MinReady: time.Minute, RecoverAfter: time.Minute},
+			member: with(left(free), func(m *Member) {
+				m.Phase, m.PhaseSince, m.DownSince = Preparing, now.Add(-10*time.Second), now.Add(-2*time.Minute)
+			}),
+			seen: Sight{State: Booting},
+			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince, m.DownSince = Failed, now, now.Add(-2*time.Minute) }),
 		},
 		"a recovered body that stays down has failed, late": {
 			reason: "it does not count against its revision",
-			member: with(free, func(m *Member) { m.Phase, m.PhaseSince = Unready, now.Add(-10*time.Minute) }), seen: Sight{State: Booting},
-			want: with(free, func(m *Member) { m.Phase, m.PhaseSince = Failed, now }),
-		},
-		"a body that went down before it recovered has failed early": {
-			reason: "down since before it recovered is as bad as never up",
-			member: with(free, func(m *Member) {
-				m.Phase, m.PhaseSince = Unready, now.Add(-10*time.Minute)
-				m.ServedSince = m.PhaseSince.Add(-59 * time.Second)
+			member: with(left(free), func(m *Member) {
+				m.Phase, m.PhaseSince, m.DownSince = Unready, now.Add(-10*time.Minute), now.Add(-10*time.Minute)
 			}), seen: Sight{State: Booting},
-			want: with(free, func(m *Member) {
-				m.ServedSince = now.Add(-10*time.Minute - 59*time.Second)
-				m.Phase, m.PhaseSince, m.FailedEarly = Failed, now, true
-			}),
+			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince, m.DownSince = Failed, now, now.Add(-10*time.Minute) }),
 		},
-		"a crash before recovery counts": {
-			reason: "it ended by itself",
-			member: with(free, func(m *Member) { m.ServedSince = now.Add(-30 * time.Second) }), seen: Sight{State: Exited},
+		"a crash before ten times recovery counts": {
+			reason: "it ended by itself, having served for nine minutes; since it had recovered, the next birth does not wait",
+			member: with(free, func(m *Member) { m.BornAt, m.ServedSince = now.Add(-9*time.Minute), now.Add(-9*time.Minute) }), seen: Sight{State: Exited},
 			want: with(free, func(m *Member) {
-				m.ServedSince = now.Add(-30 * time.Second)
+				m.BornAt, m.ServedSince = now.Add(-9*time.Minute), now.Add(-9*time.Minute)
+				m.DownSince, m.Recovered, m.RecoveredAt = now, "A", now.Add(-8*time.Minute)
 				m.Phase, m.PhaseSince, m.FailedEarly, m.Gone = Failed, now, true, true
 			}),
+		},
+		"a crash after ten times recovery does not": {
+			reason: "what has served for an hour is healed, and says nothing of its revision",
+			member: free, seen: Sight{State: Exited},
+			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince, m.Gone = Failed, now, true }),
+		},
+		"a body in health whose claim ends has recovered": {
+			reason: "it served for as long as it was asked to",
+			member: with(with(free, goes(ClaimEnded, false)), func(m *Member) { m.ServedSince, m.Phase = now.Add(-time.Second), InClaim }), seen: Sight{State: Ready, Drained: true},
+			want: with(with(free, goes(ClaimEnded, false)), func(m *Member) {
+				m.ServedSince, m.Phase, m.PhaseSince = now.Add(-time.Second), Terminating, now
+				m.DownSince, m.Recovered, m.RecoveredAt = now, "A", now
+			}),
+		},
+		"what failed and serves again waits to be taken back": {
+			reason: "the engine withdraws the disruption before the end begins",
+			member: with(with(left(free), goes(BodyFailed, false)), func(m *Member) { m.Phase = Failed }), seen: Sight{State: Ready, Drained: true},
+			want: with(with(left(free), goes(BodyFailed, false)), func(m *Member) {
+				m.PhaseSince, m.ServedSince, m.DownSince = now, now, time.Time{}
+			}),
+		},
+		"a member that is to be removed and was held meanwhile waits": {
+			reason: "the engine withdraws the disruption",
+			member: with(with(free, goes(ScaleDown, true)), func(m *Member) { m.Held = true }), seen: Sight{State: Ready, Drained: true},
+			want: with(with(free, goes(ScaleDown, true)), func(m *Member) { m.Held = true }),
 		},
 		"a body that vanished before it served does not count": {
 			reason: "somebody deleted it; its revision did nothing wrong, but the next birth waits",
@@ -124,7 +189,7 @@ func TestStep(t *testing.T) {
 		"a drained member terminates": {
 			reason: "that it does is recorded before the body is told",
 			member: with(free, goes(Drift, false)), seen: Sight{State: Ready, Drained: true},
-			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Terminating, now }),
+			want: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Terminating, now }),
 		},
 		"a drained member that turned busy waits": {
 			reason: "rule 1: the engine withdraws the disruption, and nothing may be faster",
@@ -133,8 +198,8 @@ func TestStep(t *testing.T) {
 		},
 		"a member that terminates is told to go": {
 			reason: "again and again, until it is gone",
-			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase = Terminating }), seen: Sight{State: Stopping}, do: DeleteBody,
-			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase = Terminating }),
+			member: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase = Terminating }), seen: Sight{State: Stopping}, do: DeleteBody,
+			want: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase = Terminating }),
 		},
 		"what drained and is not to go is taken back": {
 			reason: "rule 9",
@@ -147,7 +212,7 @@ func TestStep(t *testing.T) {
 				m.Held, m.Deleting, m.Incarnation = true, true, 2
 				m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1}
 			}), seen: Sight{State: Ready, Drained: true},
-			want: with(free, func(m *Member) {
+			want: with(left(free), func(m *Member) {
 				m.Held, m.Deleting, m.Incarnation = true, true, 2
 				m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1}
 				m.Phase, m.PhaseSince = Terminating, now
@@ -155,13 +220,13 @@ func TestStep(t *testing.T) {
 		},
 		"a slot whose body is gone gets the next one": {
 			reason: "the disruption carries the grant",
-			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }), seen: Sight{State: Absent}, do: CreateBody,
-			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }),
+			member: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }), seen: Sight{State: Absent}, do: CreateBody,
+			want: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "B" }),
 		},
 		"a slot whose body is gone and that has no grant waits": {
 			reason: "Terminating ends only in a new incarnation",
-			member: with(with(free, goes(ClaimEnded, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "" }), seen: Sight{State: Absent},
-			want: with(with(free, goes(ClaimEnded, false)), func(m *Member) {
+			member: with(with(left(free), goes(ClaimEnded, false)), func(m *Member) { m.Phase, m.Wants = Terminating, "" }), seen: Sight{State: Absent},
+			want: with(with(left(free), goes(ClaimEnded, false)), func(m *Member) {
 				m.StopTook = now.Sub(epoch)
 				m.Wants, m.Phase, m.PhaseSince, m.Incarnation, m.Body, m.ServedSince = "", Pending, now, 2, false, time.Time{}
 			}),
@@ -173,7 +238,7 @@ func TestStep(t *testing.T) {
 		"a slot that somebody deletes ends its body": {
 			reason: "the finalizer holds the slot until then",
 			member: with(free, func(m *Member) { m.Deleting = true }), seen: Sight{State: Ready, Drained: true},
-			want: with(free, func(m *Member) { m.Deleting, m.Phase, m.PhaseSince = true, Terminating, now }),
+			want: with(left(free), func(m *Member) { m.Deleting, m.Phase, m.PhaseSince = true, Terminating, now }),
 		},
 		"a claimed slot that somebody deletes lives on": {
 			reason: "rule 1",

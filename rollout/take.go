@@ -60,20 +60,19 @@ func (q *pass) takeable(m *Member) bool {
 // births.
 func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
-	asked := q.bearing(m) != stale
-	if q.work() <= q.excess()-q.l.hopeless {
+	stale := q.takeable(m)
+	if stand := q.excess() - q.l.hopeless; stand > 0 && q.work() <= stand {
 		q.remove(i, c, why)
 	} else {
 		q.replace(i, c, to, why)
 	}
 	q.l.rolling++
-	switch {
-	case asked:
-		q.l.asked--
-		q.l.work--
-	case q.takeable(m):
+	if stale {
 		q.taken++
+		return
 	}
+	q.l.asked--
+	q.l.work--
 }
 
 // lastAllowed is the last member in order that the partition lets go, or nil

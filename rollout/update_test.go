@@ -14,9 +14,23 @@ func TestStep_back(t *testing.T) {
 		ID: "m", Wants: "B", Runs: "A", Phase: Failed, Body: true, Incarnation: 1, BornAt: epoch, PhaseSince: epoch, ServedSince: epoch,
 		Occupancy: Busy, Disruption: Disruption{Cause: BodyFailed, Incarnation: 1, Since: epoch},
 	}
-	if got := Step(m, Sight{State: Ready, Drained: true}, Lifecycle{}, epoch.Add(time.Hour)); got.Member.Phase != Failed || got.Do != Nothing {
-		t.Errorf("it is %s: %v", got.Member.Phase, got.Do)
+	now := epoch.Add(time.Hour)
+	back := Step(m, Sight{State: Ready, Drained: true}, Lifecycle{}, now).Member
+	if back.Phase != Available || !back.live() {
+		t.Errorf("it is back in service, and waits for the engine: %s", back.Phase)
 	}
+	if got := Step(back, Sight{State: Ready, Drained: true}, Lifecycle{}, now); got.Member != back || got.Do != Nothing {
+		t.Errorf("it goes on waiting: %s, %v", got.Member.Phase, got.Do)
+	}
+	slow := Lifecycle{MinReady: time.Minute}
+	if got := Step(m, Sight{State: Ready, Drained: true}, slow, now); got.Member.Phase != Preparing || got.Do != Nothing {
+		t.Errorf("at work it waits also before it is in service: %s, %v", got.Member.Phase, got.Do)
+	}
+	m.Occupancy = Idle
+	if got := Step(m, Sight{State: Ready, Drained: true}, slow, now); got.Member.Phase != Terminating {
+		t.Errorf("idle, and not in service yet, it goes: %s", got.Member.Phase)
+	}
+	m.Occupancy = Busy
 	if got := Step(m, Sight{State: Exited}, Lifecycle{}, epoch.Add(time.Hour)); got.Member.Phase != Terminating {
 		t.Errorf("what has ended goes: %s", got.Member.Phase)
 	}
@@ -31,7 +45,10 @@ func TestStep_inPlace(t *testing.T) {
 		Disruption: Disruption{Cause: Drift, Update: true, Rolling: true, Incarnation: 1, Since: epoch},
 	}
 	with := func(m Member, change func(*Member)) Member { change(&m); return m }
-	updating := with(free, func(m *Member) { m.Phase, m.PhaseSince = Updating, now })
+	updating := with(free, func(m *Member) {
+		m.Phase, m.PhaseSince = Updating, now
+		m.DownSince, m.Recovered, m.RecoveredAt = now, "A", epoch.Add(time.Minute)
+	})
 	done := updating.Updated(now)
 	for name, tc := range map[string]struct {
 		reason string
@@ -62,7 +79,7 @@ func TestStep_inPlace(t *testing.T) {
 		},
 		"coming up": {"it has bootTimeout, from the update on", done, Sight{State: Booting}, Nothing, done, now.Add(10 * time.Minute)},
 		"back in service": {"the disruption is spent", done, Sight{State: Ready}, Nothing, with(done, func(m *Member) {
-			m.Phase, m.ServedSince = Available, now
+			m.Phase, m.ServedSince, m.DownSince = Available, now, time.Time{}
 		}), time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {

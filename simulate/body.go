@@ -102,12 +102,13 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	p.bodies[index] = b
 	p.creates++
 	w.bodies++
+	p.counts.touch(index)
 	w.judge.born(b)
 	w.saying("member", func() string {
 		return "body " + b.name() + " is born on " + string(r)
 	})
 	b.start()
-	w.changed(p)
+	w.changed()
 	return b, nil
 }
 
@@ -147,8 +148,9 @@ func (p *pool) update(s *slot) error {
 	w.saying("member", func() string { return "body " + b.name() + " becomes " + string(r) })
 	b.incarnation, b.revision, b.breed, b.occupancy = next, r, breed, rollout.Idle
 	b.booted, b.sick, b.exited, b.draining, b.drained = false, false, false, false, false
+	p.counts.touch(b.index)
 	b.start()
-	w.changed(p)
+	w.changed()
 	return nil
 }
 
@@ -268,12 +270,13 @@ func (b *body) tell() {
 	b.p.deletes++
 	b.p.w.saying("member", func() string { return "tells body " + b.name() + " to go" })
 	b.end()
-	b.p.w.changed(b.p)
+	b.p.w.changed()
 }
 
 // end is how a body goes.
 func (b *body) end() {
 	b.stopping = true
+	b.p.counts.touch(b.index)
 	switch {
 	case b.hangs:
 	case b.stop != nil:
@@ -320,12 +323,13 @@ func (b *body) vanish() {
 // touched tells the member controller that the body is not what it was.
 func (b *body) touched() {
 	w := b.p.w
+	b.p.counts.touch(b.index)
 	if w.editing {
 		w.edited = append(w.edited, news{to: &b.p.keeper.cache, key: b.index})
 	} else {
 		w.hint(func() { b.p.keeper.wake(b.index) })
 	}
-	w.changed(b.p)
+	w.changed()
 }
 
 // health makes the body sick or well. One that never came up stays as it is.

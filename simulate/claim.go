@@ -92,6 +92,7 @@ func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 		return false
 	}
 	p.claims.put(uid, next)
+	p.attend(uid)
 	if next == nil {
 		p.over[old.name] = claimPicture{phase: string(old.last()), member: old.member}
 		delete(p.then, uid)
@@ -101,7 +102,7 @@ func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 		w.saying(byNames[by], say)
 	}
 	p.publish(by, claimKey(uid), func(c *cache) { c.claims.put(uid, next) })
-	w.changed(p)
+	w.changed()
 	return by == byWorld || !w.down
 }
 
@@ -157,42 +158,44 @@ func (w *world) claimNames() (list []string) {
 
 // holder finds the slot that carries the claim, by a consistent read.
 func (p *pool) holder(c *claim) *slot {
-	if s := p.slots.get(c.member); s != nil && s.claimUID == c.uid {
-		return s
-	}
-	for _, s := range p.slots {
-		if s.claimUID == c.uid {
-			return s
-		}
+	if i, ok := p.holders[c.uid]; ok {
+		return p.slots.get(i)
 	}
 	return nil
 }
 
-// waiting counts the claims that wait and are on no member, as the cache shows
-// them.
-func (c *cache) waiting() (n int) {
-	for _, o := range c.claims {
-		if o.waits() && !slices.ContainsFunc(c.slots, func(s *slot) bool { return s.claimUID == o.uid }) {
-			n++
-		}
+// attend notes whether the claim waits and is on no slot.
+func (p *pool) attend(uid int64) {
+	c := p.claims.get(uid)
+	if _, held := p.holders[uid]; c != nil && !held && c.phase == v1alpha1.ClaimPending && !c.deleted {
+		p.unserved[uid] = true
+	} else {
+		delete(p.unserved, uid)
 	}
-	return n
 }
 
-// pending counts all claims that wait, those for one certain member included.
-func (p *pool) pending() (n int) {
-	for _, c := range p.claims {
-		if c.phase == v1alpha1.ClaimPending && !c.deleted && p.holder(c) == nil {
-			n++
+// waiting counts the claims that wait and are on no member, as the cache shows
+// them.
+func (c *cache) waiting() int {
+	waiting := map[int64]bool{}
+	for _, o := range c.claims {
+		if o.waits() {
+			waiting[o.uid] = true
 		}
 	}
-	return n
+	if len(waiting) == 0 {
+		return 0
+	}
+	for _, s := range c.slots {
+		delete(waiting, s.claimUID)
+	}
+	return len(waiting)
 }
 
 // waiting counts them in truth.
 func (p *pool) waiting() (n int) {
-	for _, c := range p.claims {
-		if c.waits() && p.holder(c) == nil {
+	for uid := range p.unserved {
+		if p.claims.get(uid).waits() {
 			n++
 		}
 	}

@@ -303,6 +303,7 @@ func (e memberEdit) body(w *world, p *pool) {
 	if e.revision != nil {
 		w.say("world", "body "+b.name()+" says that it runs "+strconv.Quote(string(*e.revision)))
 		b.revision = *e.revision
+		p.counts.touch(e.index)
 	}
 }
 

@@ -105,6 +105,7 @@ var reasons = map[rollout.Why]string{
 	rollout.WhyExcess:       "there are more than the size asks for",
 	rollout.WhyPoolDeleted:  "the pool is deleted",
 	rollout.WhyMatchesAgain: "what it runs is wanted again",
+	rollout.WhyServesAgain:  "it is back in service",
 	rollout.WhyTurnedBusy:   "work has begun on it",
 	rollout.WhyTurnedHeld:   "somebody holds it",
 	rollout.WhyPaused:       "the rollout is paused",
@@ -115,7 +116,9 @@ var reasons = map[rollout.Why]string{
 	rollout.WhyNotBuildable: "what was granted cannot be built",
 	rollout.WhyFailureLimit: "too many of its bodies failed",
 	rollout.WhyRecovered:    "one of its bodies has recovered",
-	rollout.WhyWholePool:    "the whole pool stands on it",
+	rollout.WhyCounted:      "bodies of it that have recovered are about to go",
+	rollout.WhyFirst:        "it is the first of which a body has recovered",
+	rollout.WhyWholePool:    "the pool stands on it",
 	rollout.WhyEarlyFailure: "it had not been in service for long enough",
 }
 

@@ -105,8 +105,10 @@ func tallyBody(n *[numTallies]int, runs, target string) {
 type poolPicture struct {
 	tallies         [numTallies]int
 	target, current string
-	// members in order of their index, made when they are asked for.
+	// members in order of their index, and one of them, are made when they are
+	// asked for.
 	members    func() []memberPicture
+	one        func(index int) (memberPicture, bool)
 	conditions conditions
 	blockers   []rollout.Tally
 	// next is the sentence that says what comes next, status all that the
@@ -124,12 +126,10 @@ type memberPicture struct {
 
 // member finds one by index; one that does not exist has empty strings.
 func (p *poolPicture) member(index int) memberPicture {
-	list := p.members()
-	i, ok := slices.BinarySearchFunc(list, index, func(m memberPicture, i int) int { return m.index - i })
-	if !ok {
-		return memberPicture{index: index}
+	if m, ok := p.one(index); ok {
+		return m
 	}
-	return list[i]
+	return memberPicture{index: index}
 }
 
 func (p *poolPicture) blocker(reason string) int {

@@ -14,6 +14,8 @@ type planner struct {
 	cache  cache
 	queued bool
 	wakeAt time.Duration
+	// passed is when the last pass began.
+	passed time.Duration
 	window glance
 	// waiting are the claims that waited in the last pass, went the spec that it
 	// went by.
@@ -28,8 +30,16 @@ type planner struct {
 	verdicts []verdict
 }
 
+// A pool of so many members is looked at no more often than the real controller
+// looks at any: what comes meanwhile is looked at in one pass. The time that a
+// pass takes grows with the members, and so does the number of events.
+const (
+	largePool    = 1000
+	passInterval = 250 * time.Millisecond
+)
+
 // reset forgets everything.
-func (c *planner) reset() { c.queued, c.wakeAt = false, 0 }
+func (c *planner) reset() { c.queued, c.wakeAt, c.passed = false, 0, -passInterval }
 
 func (c *planner) wake() {
 	w := c.cache.p.w
@@ -37,8 +47,13 @@ func (c *planner) wake() {
 		return
 	}
 	c.queued = true
-	w.act(w.now, func() {
+	at := w.now
+	if len(c.cache.slots) >= largePool {
+		at = max(at, c.passed+passInterval)
+	}
+	w.act(at, func() {
 		c.queued = false
+		c.passed = w.now
 		c.pass()
 	})
 }
@@ -317,7 +332,7 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	next.blockers, next.since = slices.Clone(plan.Blockers), sinceOf(st.since, plan.Blockers, p.w.time())
 	next.verdicts, c.verdicts = c.verdicts, st.verdicts
 	*st = next
-	p.w.changed(p)
+	p.w.changed()
 	if c.cache.spec.notify {
 		p.w.hint(p.binder.wake)
 	}

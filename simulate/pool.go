@@ -47,12 +47,20 @@ type pool struct {
 	caches  []*cache
 
 	creates, deletes int
-	// order are the indexes as they were first disrupted, whatever for.
-	order []int
+	// order are the indexes as they were first disrupted, whatever for, and
+	// ordered the same as a set.
+	order   []int
+	ordered map[int]bool
+	// rolling are the slots, by identity, that a rollout took out of service and
+	// that are neither back nor taken back, with the incarnation that was taken.
+	rolling map[string]int64
+	// holders are the slots that carry a claim, by its UID; unserved the claims
+	// that wait and are on no slot.
+	holders  map[int64]int
+	unserved map[int64]bool
 
-	view                       poolPicture
-	staleTallies, staleMembers bool
-	members                    []memberPicture
+	counts counts
+	view   poolPicture
 }
 
 // longAgo is how long before the start that began which was there then.
@@ -62,7 +70,8 @@ func newPool(w *world, s *poolSetup) *pool {
 	p := &pool{
 		w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{},
 		over: map[string]claimPicture{}, then: map[int64]func(){},
-		template: s.target, revisions: map[rollout.Revision]made{},
+		template: s.target, revisions: map[rollout.Revision]made{}, ordered: map[int]bool{}, rolling: map[string]int64{},
+		holders: map[int64]int{}, unserved: map[int64]bool{},
 	}
 	for _, r := range []rollout.Revision{s.target, s.current} {
 		if r != "" {
@@ -79,8 +88,14 @@ func newPool(w *world, s *poolSetup) *pool {
 	p.keeper.cache = cache{p: p, by: byKeeper, notify: p.keeper.wake}
 	p.binder.cache = cache{p: p, by: byBinder, notify: func(int) { p.binder.wake() }}
 	p.caches = []*cache{&p.planner.cache, &p.keeper.cache, &p.binder.cache}
-	p.view.members = p.picture
-	p.stale()
+	p.view.members, p.view.status = p.picture, p.statusMap
+	p.view.one = func(index int) (memberPicture, bool) {
+		s := p.slots.get(index)
+		if s == nil {
+			return memberPicture{}, false
+		}
+		return p.paint(s), true
+	}
 	return p
 }
 
@@ -112,6 +127,7 @@ func (p *pool) place(m *memberSetup) {
 		p.claims.put(c.uid, c)
 		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
 		s.lastClaim = c.uid
+		p.holders[c.uid] = m.index
 	case stateProvisioning:
 		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, start, start, time.Time{}
 		s.BootTook = 0
@@ -128,12 +144,13 @@ func (p *pool) place(m *memberSetup) {
 			s.Phase = rollout.Terminating
 			b.end()
 		}
-		p.w.judge.rolls(s)
+		p.rolling[s.ID] = s.Incarnation
 	}
 	if b.ready() {
 		b.serve()
 	}
 	p.slots.put(m.index, s)
+	p.counts.touch(m.index)
 }
 
 func (p *pool) slotID() string { return strconv.FormatInt(p.w.uid(), 10) }
@@ -169,35 +186,23 @@ func (p *pool) seen(s *slot) rollout.Member {
 	return m
 }
 
-// stale has the pool's picture painted again when it is looked at.
-func (p *pool) stale() { p.staleTallies, p.staleMembers = true, true }
-
 // tally counts what there is.
 func (p *pool) tally() *poolPicture {
-	v := &p.view
-	if !p.staleTallies {
-		return v
-	}
-	p.staleTallies = false
+	v, c, target := &p.view, p.counted(), string(p.target())
+	v.tallies = c.n
 	n := &v.tallies
-	*n = [numTallies]int{
-		tallyReplicas: p.spec.policy.Desired, tallyMembers: len(p.slots), tallyBodies: len(p.bodies),
-		tallyCreates: p.creates, tallyDeletes: p.deletes, tallySurge: p.status.surge,
-		tallyWaiting: p.pending(), tallyRefused: p.refusals, tallyWrites: p.writes,
+	n[tallyReplicas], n[tallyMembers], n[tallyBodies] = p.spec.policy.Desired, len(p.slots), len(p.bodies)
+	n[tallyCreates], n[tallyDeletes], n[tallySurge] = p.creates, p.deletes, p.status.surge
+	n[tallyWaiting], n[tallyRefused], n[tallyWrites] = len(p.unserved), p.refusals, p.writes
+	n[tallyUnknown], n[tallyUpdated] = c.runs[""], c.runs[target]
+	if target == "" {
+		n[tallyUpdated] = 0
 	}
-	for _, s := range p.slots {
-		p.count(n, s)
-	}
-	target := p.target()
-	for _, b := range p.bodies {
-		tallyBody(n, string(b.revision), string(target))
-	}
-	v.target, v.current = string(target), string(p.state.current)
-	v.conditions, v.blockers, v.next, v.status = p.status.conditions, p.status.blockers, p.status.next, p.statusMap
+	n[tallyStale] = len(p.bodies) - n[tallyUnknown] - n[tallyUpdated]
+	v.target, v.current = target, string(p.state.current)
+	v.conditions, v.blockers, v.next = p.status.conditions, p.status.blockers, p.status.next
 	return v
 }
-
-func (p *pool) count(n *[numTallies]int, s *slot) { tallyMember(n, &s.Member, p.serves(s)) }
 
 // serves tells whether the member is in service in truth: what is recorded
 // says so, and its body is ready.
@@ -211,30 +216,23 @@ func (p *pool) serves(s *slot) bool {
 
 // picture paints the members.
 func (p *pool) picture() []memberPicture {
-	if !p.staleMembers {
-		return p.members
+	list := make([]memberPicture, len(p.slots))
+	for i, s := range p.slots {
+		list[i] = p.paint(s)
 	}
-	p.staleMembers = false
-	p.members = p.members[:0]
-	v := p.status.verdicts
-	for _, s := range p.slots {
-		m := memberPicture{
-			index: s.Index, phase: s.Phase.String(), wants: string(s.Wants), claim: s.claim,
-			role: s.role, incarnation: s.Incarnation,
-		}
-		if b := p.bodies[s.Index]; b != nil {
-			m.revision = string(b.revision)
-		}
-		m.occupancy = occupancyNames[p.seen(s).Occupancy]
-		for len(v) > 0 && v[0].index < s.Index {
-			v = v[1:]
-		}
-		if len(v) > 0 && v[0].index == s.Index {
-			m.blocker = string(v[0].reason)
-		}
-		p.members = append(p.members, m)
+	return list
+}
+
+// paint paints one member.
+func (p *pool) paint(s *slot) memberPicture {
+	m := memberPicture{
+		index: s.Index, phase: s.Phase.String(), wants: string(s.Wants), claim: s.claim, role: s.role, incarnation: s.Incarnation,
+		occupancy: occupancyNames[p.seen(s).Occupancy], blocker: string(p.verdict(s.Index)),
 	}
-	return p.members
+	if b := p.bodies[s.Index]; b != nil {
+		m.revision = string(b.revision)
+	}
+	return m
 }
 
 var occupancyNames = [...]string{"Idle", "Busy", "Unknown"}

@@ -230,7 +230,7 @@ func TestPreview(t *testing.T) {
 	}
 	pending := func(m *rollout.Member) {
 		m.Phase, m.Body, m.NoRoom, m.Wants, m.Runs, m.ServedSince = rollout.Pending, false, true, "B", "", time.Time{}
-		m.Attempts, m.NextAttempt = 1, noon.Add(15*time.Second)
+		m.Attempts, m.NextAttempt = 2, noon.Add(15*time.Second)
 	}
 	claimed := func(m *rollout.Member) { m.Phase, m.Claimed = rollout.InClaim, true }
 	going := func(m *rollout.Member) {
@@ -260,11 +260,11 @@ func TestPreview(t *testing.T) {
 			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, pending), with(2, pending), with(3, going)},
 			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 1, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
 		},
-		"a claim ends after it stands": {
-			"the pool stands on the target after a minute, and what is born later is on it in spite of the partition", 3,
+		"a claim ends under a partition": {
+			"with a partition the pool does not come to stand on the target, and what is born later keeps to it", 3,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1, Partition: 1},
 			[]func(*Outlook){with(0, onB), with(1, onB), with(2, onB), with(2, claimed), func(o *Outlook) { o.ClaimEnds[2] = minutes(2) }},
-			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 2, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}},
+			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 2, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}, Stays: []Stay{{Index: 2, Revision: "A", Reason: rollout.Partitioned}}},
 		},
 		"a claim ends, and its body stays": {
 			"a body that is used again takes its turn", 2,

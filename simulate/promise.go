@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/rollout"
@@ -17,10 +18,6 @@ import (
 // promise is about numbers, it is broken if it is broken both in truth and in
 // what the controller saw, its own writes included.
 type promises struct {
-	// rolling are the slots, by identity, that a rollout took out of service
-	// and that are neither back nor taken back, with the incarnation that was
-	// taken.
-	rolling map[string]int64
 	// used are the slots, by identity, whose claim has ended, with the
 	// incarnation that is to be replaced.
 	used map[string]int64
@@ -41,7 +38,8 @@ func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 }
 
 // removes checks that what is one too many goes in order: what is down, then
-// what is stale. While the target fails, the slot that tries it again stays.
+// what is stale. While the target fails, the slot that tries it again stays, and
+// so does for a while what was made for a claim.
 func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	acted := map[int]bool{}
 	best := -1
@@ -74,32 +72,11 @@ func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 		m := &s.Members[i]
 		slot := p.planner.cache.slots.get(m.Index)
 		idle := m.ServedSince.IsZero() || m.Occupancy == rollout.Idle
-		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.Claimed && !m.Held && idle && rank(m) < worth {
+		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.ForClaim && !m.Claimed && !m.Held && idle && rank(m) < worth {
 			j.promise("%s is removed although %s is worth less", p.member(best), p.member(m.Index))
 			return
 		}
 	}
-}
-
-// rolls notes that a slot is taken out of service for drift.
-func (j *judge) rolls(s *slot) {
-	if j.promises.rolling == nil {
-		j.promises.rolling = map[string]int64{}
-	}
-	j.promises.rolling[s.ID] = s.Incarnation
-}
-
-// rollingIn counts the slots of a pool that are rolling.
-func (j *judge) rollingIn(p *pool) (n int) {
-	if len(j.promises.rolling) == 0 {
-		return 0
-	}
-	for _, s := range p.slots {
-		if _, ok := j.promises.rolling[s.ID]; ok {
-			n++
-		}
-	}
-	return n
 }
 
 func (j *judge) promise(format string, args ...any) {
@@ -109,7 +86,7 @@ func (j *judge) promise(format string, args ...any) {
 // stored checks what must hold of every stored version of a slot.
 func (j *judge) stored(p *pool, old, next *slot) {
 	if next == nil {
-		delete(j.promises.rolling, old.ID)
+		delete(p.rolling, old.ID)
 		if old.claimUID != 0 {
 			j.promise("%s went while %s held it", p.member(old.Index), old.claim)
 		}
@@ -124,9 +101,9 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if next.Phase == rollout.Terminating && next.claimUID != 0 {
 		j.promise("%s terminates although %s holds it", p.member(next.Index), next.claim)
 	}
-	taken, rolling := j.promises.rolling[next.ID]
+	taken, rolling := p.rolling[next.ID]
 	if rolling && (next.inService() || !next.disrupted() && next.Incarnation == taken) {
-		delete(j.promises.rolling, next.ID)
+		delete(p.rolling, next.ID)
 	}
 	j.reused(p, next)
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
@@ -169,19 +146,15 @@ func (j *judge) claims(p *pool, old, next *slot) {
 	if old == nil || old.claimUID != 0 || !old.inService() {
 		j.promise("%s was claimed by %s although it was not free", p.member(next.Index), next.claim)
 	}
-	for _, s := range p.slots {
-		if s.claimUID == next.claimUID && s.Index != next.Index {
-			j.promise("claim %s holds %s and %s", next.claim, p.member(s.Index), p.member(next.Index))
-		}
+	if i, ok := p.holders[next.claimUID]; ok && i != next.Index {
+		j.promise("claim %s holds %s and %s", next.claim, p.member(i), p.member(next.Index))
 	}
 }
 
 // bound checks a claim that has just been told about its member.
 func (j *judge) bound(p *pool, c *claim) {
-	for _, s := range p.slots {
-		if s.claimUID == c.uid && s.Index != c.member {
-			j.promise("%s says that it holds %s, and %s carries it", c.name, p.member(c.member), p.member(s.Index))
-		}
+	if i, ok := p.holders[c.uid]; ok && i != c.member {
+		j.promise("%s says that it holds %s, and %s carries it", c.name, p.member(c.member), p.member(i))
 	}
 }
 
@@ -193,20 +166,10 @@ func (j *judge) born(b *body) {
 	if j.w.bodies > j.w.nature.capacity {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
-	n, most := b.p.staying(), b.p.ceiling()
+	n, most := b.p.counted().staying, b.p.ceiling()
 	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.clock() && j.w.nature.lag == 0 {
 		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
-}
-
-// staying counts the bodies in slots that are to stay.
-func (p *pool) staying() (n int) {
-	for _, s := range p.slots {
-		if p.bodies[s.Index] != nil && !s.leaves() {
-			n++
-		}
-	}
-	return n
 }
 
 // ceiling is maxMembers, or what it was when the pool's controller last knew.
@@ -229,7 +192,8 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	if p.slots.get(old.Index) != old {
 		return // it is about to lose the race
 	}
-	if !slices.Contains(p.order, old.Index) {
+	if !p.ordered[old.Index] {
+		p.ordered[old.Index] = true
 		p.order = append(p.order, old.Index)
 	}
 	j.readable(p, a)
@@ -244,18 +208,18 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	if !old.inService() {
 		return
 	}
-	j.rolls(old)
-	n := j.rollingIn(p)
+	p.rolling[old.ID] = old.Incarnation
+	n := len(p.rolling)
 	if n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
 		j.promise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
 	}
-	truth := count(p.slots, old.Index, p.serves)
-	view := count(seen, old.Index, (*slot).inService)
-	if !truth.legal(&p.spec.policy, n) && !view.legal(&spec.policy, n) {
+	truth := p.without(old.Index)
+	view := sync.OnceValue(func() sums { return count(seen, old.Index) }) // mostly nobody has to ask
+	if !truth.legal(&p.spec.policy, n) && !view().legal(&spec.policy, n) {
 		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
 			p.member(old.Index), truth.up(&p.spec.policy), truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
 	}
-	if truth.toMake(&p.spec.policy) && view.toMake(&spec.policy) {
+	if truth.toMake(&p.spec.policy) && view().toMake(&spec.policy) {
 		j.promise("%s is taken although the size asks for %d and there are %d",
 			p.member(old.Index), p.spec.policy.Desired, truth.slots)
 	}
@@ -284,8 +248,14 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 	if p.state.current == "" {
 		return // there is nothing to go back to
 	}
-	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && t.Failed >= spec.policy.FailureLimit {
-		j.promise("%s is granted a body on %s, of which %d have failed", p.member(a.Index), t.ID, t.Failed)
+	failed := 0
+	for i := range t.Failures {
+		if t.Failures[i].Count > 0 {
+			failed++
+		}
+	}
+	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && failed >= spec.policy.FailureLimit {
+		j.promise("%s is granted a body on %s, which has failed in %d slots", p.member(a.Index), t.ID, failed)
 	}
 }
 
@@ -316,13 +286,16 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	spec := p.planner.cache.spec
 	j.readable(p, a)
 	j.grants(p, a, spec)
-	truth := count(p.slots, a.Index, p.serves).counted(&p.spec.policy) + 1
-	view := count(seen, a.Index, (*slot).inService).counted(&spec.policy) + 1
-	if spec.policy.Warm {
-		view -= p.planner.taken
+	truth := p.counted().sums.counted(&p.spec.policy) + 1
+	view := func() int {
+		n := count(seen, a.Index).counted(&spec.policy) + 1
+		if spec.policy.Warm {
+			n -= p.planner.taken
+		}
+		return n
 	}
-	most := enough(&p.spec.policy, a.Surge, p.waiting())
-	if truth > most && view > enough(&spec.policy, a.Surge, waiting) {
+	most := enough(&p.spec.policy, a.Surge, max(p.waiting(), p.slots.kept()))
+	if truth > most && view() > enough(&spec.policy, a.Surge, max(waiting, seen.kept())) {
 		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)
 	}
 	if full(&p.spec.policy, p.slots) && full(&spec.policy, seen) {
@@ -331,6 +304,16 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 	if a.Surge && shut(p.spec, j.w) && shut(spec, j.w) {
 		j.promise("%s is made for drift outside the windows", p.member(a.Index))
 	}
+}
+
+// kept are the slots that were made for claims and are no excess for a while.
+func (l slots) kept() (n int) {
+	for _, s := range l {
+		if s.ForClaim && s.claimUID == 0 && !s.leaves() {
+			n++
+		}
+	}
+	return n
 }
 
 // full tells whether there may be no slot more.
@@ -352,28 +335,34 @@ func enough(p *rollout.Policy, surge bool, waiting int) int {
 // them that a claim could get, all slots, those that are to stay, and those of them that are claimed.
 type sums struct{ served, free, claimable, all, slots, claimed int }
 
-// count adds up the slots; the one that is taken is no longer in service.
-func count(list slots, taken int, serves func(*slot) bool) (n sums) {
+// count adds up the slots as they are recorded; the one that is taken is no
+// longer in service.
+func count(list slots, taken int) (n sums) {
 	for _, s := range list {
-		n.all++
-		if !s.leaves() {
-			n.slots++
-			if s.claimUID != 0 {
-				n.claimed++
-			}
-		}
-		if s.Index == taken || !serves(s) {
-			continue
-		}
-		n.served++
-		if s.claimUID == 0 {
-			n.free++
-			if s.Occupancy == rollout.Idle {
-				n.claimable++
-			}
-		}
+		n.add(s, s.Index != taken && s.inService())
 	}
 	return n
+}
+
+func (n *sums) add(s *slot, serves bool) {
+	n.all++
+	if !s.leaves() {
+		n.slots++
+		if s.claimUID != 0 {
+			n.claimed++
+		}
+	}
+	if !serves {
+		return
+	}
+	n.served++
+	if s.claimUID != 0 {
+		return
+	}
+	n.free++
+	if s.Occupancy == rollout.Idle {
+		n.claimable++
+	}
 }
 
 // up are the members in service that count: in a warm pool the free ones.

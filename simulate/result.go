@@ -114,15 +114,16 @@ func (w *world) play() {
 	for _, p := range w.pools {
 		p.boot()
 	}
-	instant, n := time.Duration(-1), 0
+	instant, n, most := time.Duration(-1), 0, 0
 	for all := 1; !w.judge.stop && w.step(w.scn.run); all++ {
 		if w.now != instant {
 			instant, n = w.now, 0
 		}
-		if n++; n > maxAtOnce && n > maxAtOnce+moreAtOnce*w.size() {
+		most = max(most, w.size()) // members that are gone by now took part, too
+		if n++; n > maxAtOnce+moreAtOnce*most {
 			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened at this instant", n))
 		}
-		if all > maxInAll && all > maxInAll+moreInAll*w.size() {
+		if all > maxInAll+moreInAll*most {
 			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened", all))
 		}
 	}

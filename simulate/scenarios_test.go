@@ -2,9 +2,16 @@ package simulate
 
 import (
 	"flag"
+	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var seeds = flag.Int("seeds", 1, "how many seeds to play the scenario files under")
@@ -39,5 +46,52 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The list in README.md says which files wait, and for what; -rewrite writes it
+// anew.
+func TestScenarios_Readme(t *testing.T) {
+	const path, begins, ends = "../README.md", "<!-- scenarios: begin -->\n", "<!-- scenarios: end -->"
+	waiting := map[string][]string{}
+	all, played := 0, 0
+	for _, file := range files(t) {
+		s, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all++
+		if len(s.Needs) == 0 {
+			played++
+			continue
+		}
+		needs := strings.Join(slices.Sorted(slices.Values(s.Needs)), ", ")
+		waiting[needs] = append(waiting[needs], s.Name)
+	}
+	var table strings.Builder
+	table.WriteString("| scenario | needs |\n|---|---|\n")
+	for _, needs := range slices.Sorted(maps.Keys(waiting)) {
+		fmt.Fprintf(&table, "| %s | %s |\n", strings.Join(waiting[needs], ", "), needs)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := string(data)
+	is := regexp.MustCompile(`\d+ of \d+ run already`).ReplaceAllString(was, fmt.Sprintf("%d of %d run already", played, all))
+	before, rest, ok := strings.Cut(is, begins)
+	_, after, more := strings.Cut(rest, ends)
+	if !ok || !more {
+		t.Fatalf("%s has no list between %q and %q", path, begins, ends)
+	}
+	is = before + begins + table.String() + ends + after
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(is), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		was = is
+	}
+	if diff := cmp.Diff(was, is); diff != "" {
+		t.Errorf("the list of files that wait is out of date (write it anew with -rewrite):\n%s", diff)
 	}
 }

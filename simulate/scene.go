@@ -23,6 +23,8 @@ type PoolScene struct {
 	Target, Current string
 	// Members by index.
 	Members []MemberScene
+	// Blocker is what explain says keeps the member with the index.
+	Blocker func(index int) string
 	// Bodies are the versions that the bodies run, those that stop included;
 	// empty for one that nobody can tell.
 	Bodies           []string
@@ -46,9 +48,9 @@ type MemberScene struct {
 
 	// Serves: it is in service in truth. Body is the version that its body
 	// runs.
-	Serves               bool
-	Body                 string
-	Claim, Role, Blocker string
+	Serves      bool
+	Body        string
+	Claim, Role string
 	// Work is whether work runs on it, as a controller would find it now.
 	Work rollout.Occupancy
 }
@@ -71,6 +73,9 @@ func Serving(m *rollout.Member) bool {
 // Disrupted tells whether a disruption of this very incarnation is stored.
 func Disrupted(m *rollout.Member) bool { return (&slot{Member: *m}).disrupted() }
 
+// Leaves reports whether the slot is to go, as far as what is stored goes.
+func Leaves(m *rollout.Member) bool { return (&slot{Member: *m}).leaves() }
+
 func (s *Scene) poolNames() []string { return slices.Sorted(maps.Keys(s.Pools)) }
 
 func (s *Scene) pool(name string) *poolPicture {
@@ -79,7 +84,7 @@ func (s *Scene) pool(name string) *poolPicture {
 		return nil
 	}
 	v := &poolPicture{
-		target: p.Target, current: p.Current, members: p.picture, blockers: p.Blockers, next: p.Next, status: p.Status,
+		target: p.Target, current: p.Current, members: p.picture, one: p.one, blockers: p.Blockers, next: p.Next, status: p.Status,
 	}
 	v.tallies = [numTallies]int{
 		tallyReplicas: p.Desired, tallyMembers: len(p.Members), tallyBodies: len(p.Bodies),
@@ -104,13 +109,28 @@ func (s *Scene) pool(name string) *poolPicture {
 func (p *PoolScene) picture() []memberPicture {
 	list := make([]memberPicture, len(p.Members))
 	for i := range p.Members {
-		m := &p.Members[i]
-		list[i] = memberPicture{
-			index: m.Index, phase: m.Phase.String(), revision: m.Body, wants: string(m.Wants), claim: m.Claim,
-			occupancy: occupancyNames[m.Work], role: m.Role, blocker: m.Blocker, incarnation: m.Incarnation,
-		}
+		list[i] = p.paint(&p.Members[i])
 	}
 	return list
+}
+
+func (p *PoolScene) paint(m *MemberScene) memberPicture {
+	v := memberPicture{
+		index: m.Index, phase: m.Phase.String(), revision: m.Body, wants: string(m.Wants), claim: m.Claim,
+		occupancy: occupancyNames[m.Work], role: m.Role, incarnation: m.Incarnation,
+	}
+	if p.Blocker != nil {
+		v.blocker = p.Blocker(m.Index)
+	}
+	return v
+}
+
+func (p *PoolScene) one(index int) (memberPicture, bool) {
+	i, ok := slices.BinarySearchFunc(p.Members, index, func(m MemberScene, i int) int { return m.Index - i })
+	if !ok {
+		return memberPicture{}, false
+	}
+	return p.paint(&p.Members[i]), true
 }
 
 func (s *Scene) claim(name string) claimPicture {

@@ -164,7 +164,7 @@ timeline:
 		t.Errorf("timeline (-want +got):\n%s", diff)
 	}
 	first, second := st.Pools[0].Members[0], st.Pools[0].Members[1]
-	if !first.Held || !first.HoldUntil.Equal(Epoch().Add(time.Hour)) || first.Cost != 4 || first.Occupancy != rollout.Busy || second.Claim != "c" {
+	if !first.Held || !first.HoldUntil.Equal(st.Start.Add(time.Hour)) || first.Cost != 4 || first.Occupancy != rollout.Busy || second.Claim != "c" {
 		t.Errorf("members start as %+v and %+v", first, second)
 	}
 	n := st.Nature

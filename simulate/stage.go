@@ -12,9 +12,6 @@ import (
 // What follows is for those who play a scenario elsewhere than in the
 // simulated world: on a real API server, say.
 
-// Epoch is when every story starts, 0:00 UTC.
-func Epoch() time.Time { return epoch }
-
 // Stage is what a scenario needs to be played.
 type Stage struct {
 	// Pools by name.
@@ -23,8 +20,9 @@ type Stage struct {
 	Nature *Nature
 	// Timeline is what happens when, in order.
 	Timeline []Instant
-	// Run is how long the story goes on.
-	Run time.Duration
+	// Start is when the story starts, Run how long it goes on.
+	Start time.Time
+	Run   time.Duration
 }
 
 // PoolStart is how a pool starts.
@@ -69,8 +67,15 @@ type Edit struct {
 	Revise string
 	// Set is a merge patch on the pool's spec.
 	Set map[string]any
-	// DeletePool: somebody deletes the pool.
-	DeletePool bool
+	// DeletePool: somebody deletes the pool. CreatePool: somebody creates it
+	// again, as its spec was last, once the former one is gone.
+	DeletePool, CreatePool bool
+	// Retry: somebody asks for one more round of the target. Undo is the version
+	// to whose template somebody goes back.
+	Retry bool
+	Undo  string
+	// Jump is how far the controllers' clock is set forward, or, negative, back.
+	Jump time.Duration
 	// Release and Renew name a claim.
 	Release, Renew string
 
@@ -120,8 +125,9 @@ type WorldChange struct{ c *change }
 // MemberChange is what happens to one member; nil and empty for nothing.
 type MemberChange struct {
 	Index int
-	// Health is Down or Up.
+	// Health is Down, Up or Flap; Flap says how it goes up and down then.
 	Health    string
+	Flap      *Flap
 	Occupancy *rollout.Occupancy
 	// Hold is how long after the start of the story the hold ends: 0 for no
 	// hold at all, negative for never.
@@ -130,16 +136,48 @@ type MemberChange struct {
 	Revision *string
 	// Refuse is for how long births are refused.
 	Refuse *time.Duration
+	// Do is recycle, skip, cordon or uncordon, as the commands of pawl do it.
+	Do string
+	// Stop is how long its body takes to go from now on: negative for ever.
+	Stop *time.Duration
 	// Delete is body or slot.
 	Delete string
 	// Role is a word that only groups know.
 	Role *string
 }
 
+// Flap is how a body goes up and down in turn until a time of the story, from
+// which on it is up.
+type Flap struct{ Up, Down, Until time.Duration }
+
+// Unlive is why the scenario cannot be played on a real API server; empty if it
+// can.
+func (s *Scenario) Unlive() string {
+	if !s.Live {
+		return "it says live: false"
+	}
+	for i := range s.timeline {
+		switch e := s.timeline[i].edit.(type) {
+		case claimEdit:
+			if e.member >= 0 {
+				return "a Claim cannot ask for one certain member"
+			}
+		case sourceEdit:
+			return "digests of sources are made with a key of the controllers' own, so that the revisions of the start cannot be written"
+		}
+	}
+	for i := range s.pools {
+		if len(s.pools[i].spec) > 0 && s.pools[i].spec["sources"] != nil {
+			return "the objects that its sources name are not there"
+		}
+	}
+	return ""
+}
+
 // Stage takes the scenario apart. One with needs must not be staged.
 func (s *Scenario) Stage() *Stage {
 	w := newWorld(s, 1)
-	st := &Stage{Nature: &Nature{n: s.world}, Run: s.run}
+	st := &Stage{Nature: &Nature{n: s.world}, Start: s.date, Run: s.run}
 	for i, p := range w.pools {
 		set := &s.pools[i]
 		q := PoolStart{Name: p.name, Spec: maps.Clone(set.spec), Target: string(set.target), Current: string(set.current)}
@@ -167,7 +205,7 @@ func startOf(p *pool, s *slot) MemberStart {
 	m := MemberStart{Member: s.Member, Claim: s.claim, Sick: b.sick, Stopping: b.stopping, Held: s.holdUntil > 0}
 	m.ID = ""
 	if m.Held && s.holdUntil < longest {
-		m.HoldUntil = epoch.Add(s.holdUntil)
+		m.HoldUntil = p.w.epoch.Add(s.holdUntil)
 	}
 	return m
 }
@@ -182,6 +220,14 @@ func (e *entry) export() Edit {
 		out.Set = maps.Clone(x.patch)
 	case deletePoolEdit:
 		out.DeletePool = true
+	case createPoolEdit:
+		out.CreatePool = true
+	case retryEdit:
+		out.Retry = true
+	case undoEdit:
+		out.Undo = string(x.to)
+	case clockEdit:
+		out.Jump = x.jump
 	case claimEdit:
 		out.Claims = &Claims{Names: []string{x.name}, Member: x.member, TTL: x.ttl, Wait: x.wait}
 	case claimsEdit:
@@ -212,7 +258,10 @@ func (e *entry) export() Edit {
 func (e *memberEdit) export() *MemberChange {
 	out := &MemberChange{
 		Index: e.index, Health: e.health, Occupancy: e.occupancy, Hold: e.hold, Cost: e.cost,
-		Refuse: e.refuse, Delete: e.remove, Role: e.role,
+		Refuse: e.refuse, Delete: e.remove, Role: e.role, Do: e.do, Stop: e.stop,
+	}
+	if e.flap != nil {
+		out.Flap = &Flap{e.flap.up, e.flap.down, e.flap.until}
 	}
 	if e.revision != nil {
 		r := string(*e.revision)
@@ -237,9 +286,14 @@ type Nature struct {
 // Breed is how bodies of one version of the template behave.
 type Breed struct {
 	Boot, Stop, Drain, After time.Duration
-	// Outcome is one of those that a Pool's template.sim knows.
-	Outcome string
+	// Outcome is one of those that a Pool's template.sim knows, or FlapOutcome: a
+	// body that is up and down in turn.
+	Outcome  string
+	Up, Down time.Duration
 }
+
+// FlapOutcome is the outcome of bodies that go up and down for ever.
+const FlapOutcome = string(flaps)
 
 // Of is how bodies of the version behave now.
 func (n *Nature) Of(version string) Breed {
@@ -247,7 +301,7 @@ func (n *Nature) Of(version string) Breed {
 	defer n.mu.Unlock()
 	r := rollout.Revision(version)
 	b := n.n.breed(r)
-	out := Breed{Boot: n.n.bootOf(r), Stop: n.n.stopOf(r), Drain: n.n.drain, After: b.after, Outcome: string(b.outcome)}
+	out := Breed{Boot: n.n.bootOf(r), Stop: n.n.stopOf(r), Drain: n.n.drain, After: b.after, Outcome: string(b.outcome), Up: b.up, Down: b.down}
 	if out.Outcome == "" {
 		out.Outcome = string(becomesReady)
 	}
@@ -294,8 +348,11 @@ func (n *Nature) Shortest() time.Duration {
 				all = append(all, *d)
 			}
 		}
-		if b.outcome == crashes {
+		switch b.outcome {
+		case crashes:
 			all = append(all, b.after)
+		case flaps:
+			all = append(all, b.up, b.down)
 		}
 	}
 	all = slices.DeleteFunc(all, func(d time.Duration) bool { return d <= 0 })

@@ -226,6 +226,9 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 		return false
 	}
 	p.slots.put(index, next)
+	p.counts.touch(index)
+	w.judge.stored(p, old, next)
+	p.carries(old, next)
 	w.writes++
 	if by != byWorld {
 		p.writes++
@@ -233,14 +236,35 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	if say != nil {
 		w.saying(byNames[by], say)
 	}
-	w.judge.stored(p, old, next)
 	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
 	if next == nil {
 		p.forget(index)
 		p.again()
 	}
-	w.changed(p)
+	w.changed()
 	return by == byWorld || !w.down
+}
+
+// carries notes which claim a slot carries.
+func (p *pool) carries(old, next *slot) {
+	var was, is int64
+	if old != nil {
+		was = old.claimUID
+	}
+	if next != nil {
+		is = next.claimUID
+	}
+	if was == is {
+		return
+	}
+	if was != 0 && p.holders[was] == old.Index {
+		delete(p.holders, was)
+		p.attend(was)
+	}
+	if is != 0 {
+		p.holders[is] = next.Index
+		p.attend(is)
+	}
 }
 
 // putSpec stores what a user says.
@@ -249,7 +273,7 @@ func (p *pool) putSpec(next *specRecord) {
 	p.spec = next
 	p.w.writes++
 	p.publish(byWorld, specKey, func(c *cache) { c.spec = next })
-	p.w.changed(p)
+	p.w.changed()
 }
 
 // putState stores what the pool controller wants to remember.
@@ -263,7 +287,7 @@ func (p *pool) putState(old, next *stateRecord, say func() string) bool {
 		p.w.saying(byNames[byPlanner], say)
 	}
 	p.publish(byPlanner, stateKey, func(c *cache) { c.state = next })
-	p.w.changed(p)
+	p.w.changed()
 	return !p.w.down
 }
 

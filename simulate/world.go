@@ -132,8 +132,7 @@ func (w *world) uid() int64 {
 }
 
 // changed tells everybody who watches that something is different now.
-func (w *world) changed(p *pool) {
-	p.stale()
+func (w *world) changed() {
 	if !w.editing {
 		w.judge.observe()
 	}

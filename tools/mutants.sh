@@ -15,7 +15,7 @@ trap 'rm -rf "$dir"' EXIT
 # that ends in another way than the tests do is no failure that counts.
 played() {
 	status=0
-	PAWL_MUTANT=$1 "$dir/pawl" simulate --seeds "$seeds" "$scenarios" >"$dir/out" 2>&1 || status=$?
+	PAWL_MUTANT=$1 "$dir/pawl" simulate --allow-waiting --seeds "$seeds" "$scenarios" >"$dir/out" 2>&1 || status=$?
 	if [ $status -gt 1 ]; then
 		cat "$dir/out" >&2
 		exit 1

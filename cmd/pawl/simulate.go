@@ -25,6 +25,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 const (
 	errSomeFailed exitError = 1
 	errSomeWrong  exitError = 2
+	errSomeWait   exitError = 3
 )
 
 func newSimulateCommand() *cobra.Command {
@@ -41,7 +42,8 @@ With --live they are played on a real API server, by the real controllers, with 
 time that passes faster. Nothing else may run Pawl's controllers there: with --kubeconfig it is the
 server that is named; without, a pawld is started for it.
 
-Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.`,
+Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong, 3 if none failed and
+some wait for what is not built yet; with --allow-waiting that is 0.`,
 		Example: `  pawl simulate scenarios/*.yaml
   pawl simulate scenarios/claim-beats-rollout.yaml --seeds 20
   pawl simulate scenarios/bad-template-no-surge.yaml --narrate
@@ -49,7 +51,7 @@ Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.live.on {
-				return s.live.run(c, args, s.output)
+				return s.live.run(c, args, s.output, s.allowWaiting)
 			}
 			return s.run(args, c.OutOrStdout(), c.ErrOrStderr())
 		},
@@ -58,6 +60,7 @@ Exit status: 0 if all expectations hold, 1 if some do not, 2 if a file is wrong.
 	f.Int64Var(&s.seed, "seed", 1, "the first seed; 1 takes every time as the file says it")
 	f.IntVar(&s.seeds, "seeds", 1, "how many seeds to play each file under")
 	f.BoolVar(&s.narrate, "narrate", false, "tell in plain English what happens")
+	f.BoolVar(&s.allowWaiting, "allow-waiting", false, "exit with 0 although some files wait for what is not built yet")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	s.live.flags(f)
 	return c
@@ -69,7 +72,9 @@ type simulation struct {
 	seeds   int
 	narrate bool
 	output  string
-	live    liveSimulation
+	// allowWaiting: files that wait for what is not built are no reason to fail.
+	allowWaiting bool
+	live         liveSimulation
 }
 
 func (s *simulation) run(args []string, out, problems io.Writer) error {
@@ -97,16 +102,18 @@ func (s *simulation) run(args []string, out, problems io.Writer) error {
 	} else {
 		err = s.print(out, problems, reports, n)
 	}
-	return cmp.Or(err, outcomeOf(n))
+	return cmp.Or(err, outcomeOf(n, s.allowWaiting))
 }
 
 // outcomeOf is the error with which so many verdicts end the program.
-func outcomeOf(n map[simulate.Verdict]int) error {
+func outcomeOf(n map[simulate.Verdict]int, allowWaiting bool) error {
 	switch {
 	case n[simulate.Wrong] > 0:
 		return errSomeWrong
 	case n[simulate.Failed] > 0:
 		return errSomeFailed
+	case n[simulate.Waiting] > 0 && !allowWaiting:
+		return errSomeWait
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (l *liveSimulation) flags(f *pflag.FlagSet) {
 }
 
 // run plays the files and prints how each fared, as soon as it is known.
-func (l *liveSimulation) run(c *cobra.Command, args []string, output string) (err error) {
+func (l *liveSimulation) run(c *cobra.Command, args []string, output string, allowWaiting bool) (err error) {
 	if output != "text" && output != "json" {
 		return fmt.Errorf("--output must be text or json, not %q", output)
 	}
@@ -72,7 +72,7 @@ func (l *liveSimulation) run(c *cobra.Command, args []string, output string) (er
 		_, err = fmt.Fprintf(out, "scenarios-live: %d passed, %d failed, %d waiting, %d left out, in %s\n",
 			n[simulate.Passed], n[simulate.Failed], n[simulate.Waiting], n[liveplay.LeftOut], took)
 	}
-	return cmp.Or(err, outcomeOf(n))
+	return cmp.Or(err, outcomeOf(n, allowWaiting))
 }
 
 // server is the API server to play on: the one of --kubeconfig, if that was
@@ -107,7 +107,7 @@ func printLive(out, problems io.Writer, r *liveplay.Report) error {
 	case simulate.Waiting:
 		fmt.Fprintf(&b, "wait  %s: needs %s\n", r.Scenario.Name, strings.Join(r.Scenario.Needs, ", "))
 	case liveplay.LeftOut:
-		fmt.Fprintf(&b, "skip  %s: it says live: false\n", r.Scenario.Name)
+		fmt.Fprintf(&b, "skip  %s: %s\n", r.Scenario.Name, r.Scenario.Unlive())
 	case simulate.Passed:
 		fmt.Fprintf(&b, "ok    %s, %s in %s\n", r.Scenario.Name, r.Result.End, r.Result.Took.Round(100*time.Millisecond))
 	default:

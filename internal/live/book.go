@@ -1,13 +1,16 @@
 package live
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
@@ -26,6 +29,10 @@ type book struct {
 	claims map[string]*v1alpha1.Claim
 	// over are claims that are not there any more, as they were in the end.
 	over map[string]simulate.ClaimScene
+	// ours are the resource versions of writes to members that no controller made.
+	ours map[string]bool
+	// now is what the controllers' clock shows; nil where nobody asks.
+	now func() time.Time
 	// unsure: nobody can tell whether work runs on a member.
 	unsure bool
 	// renderer counts how often the renderer has changed.
@@ -45,6 +52,13 @@ type poolBook struct {
 	names  map[string]string
 	bodies map[int]sim.Body
 	counts Counts
+	// writes is how often controllers wrote members, refused how many births were
+	// refused.
+	writes, refused int
+	// spec is the pool's as it was last, wanted: it is to be created again once it
+	// is gone.
+	spec   *v1alpha1.PoolSpec
+	wanted bool
 	// past are the last states of the ledger.
 	past []ledger
 }
@@ -63,7 +77,7 @@ type Counts struct {
 
 func newBook(pools []string) *book {
 	b := &book{
-		pools: map[string]*poolBook{}, claims: map[string]*v1alpha1.Claim{}, over: map[string]simulate.ClaimScene{},
+		ours: map[string]bool{}, pools: map[string]*poolBook{}, claims: map[string]*v1alpha1.Claim{}, over: map[string]simulate.ClaimScene{},
 		scene: &simulate.Scene{Pools: map[string]*simulate.PoolScene{}, Claims: map[string]simulate.ClaimScene{}},
 	}
 	for _, name := range pools {
@@ -121,7 +135,8 @@ func (b *book) paint(p *poolBook) {
 	}
 	s := &simulate.PoolScene{
 		Desired: desired(p.pool), Creates: p.counts.Creates, Deletes: p.counts.Deletes,
-		Current: p.current(), Conditions: map[string]rollout.Condition{},
+		Current: p.current(), Conditions: map[string]rollout.Condition{}, Surge: int(p.pool.Status.Surge),
+		Waiting: b.waiting(p), Refused: p.refused, Writes: p.writes, Status: sync.OnceValue(p.status()), Blocker: b.blockers(p),
 	}
 	if t := p.pool.Spec.Template.Sim; t != nil && t.Version != nil {
 		s.Target = rendered(*t.Version, b.renderer)
@@ -130,6 +145,7 @@ func (b *book) paint(p *poolBook) {
 		s.Conditions[c.Type] = rollout.Condition{Status: rollout.Status(c.Status), Reason: c.Reason, Message: c.Message}
 	}
 	if ro := p.pool.Status.Rollout; ro != nil {
+		s.Next = ro.Next
 		for _, blocker := range ro.Blockers {
 			_, example, _ := slotOf(blocker.Example)
 			s.Blockers = append(s.Blockers, rollout.Tally{Reason: rollout.Reason(blocker.Reason), Count: int(blocker.Count), Example: example})
@@ -177,11 +193,6 @@ func (b *book) member(p *poolBook, m *v1alpha1.Member) simulate.MemberScene {
 	if c := m.Spec.Claim; c != nil {
 		s.Claim = c.Name
 	}
-	for _, c := range m.Status.Conditions {
-		if c.Type == v1alpha1.ConditionUpdated && c.Status == metav1.ConditionFalse {
-			s.Blocker = c.Reason
-		}
-	}
 	if is, ok := p.bodies[s.Index]; ok {
 		s.Body = p.version(is.Revision)
 		s.Work = work(is.Occupancy)
@@ -190,6 +201,89 @@ func (b *book) member(p *poolBook, m *v1alpha1.Member) simulate.MemberScene {
 		s.Work = rollout.OccupancyUnsure
 	}
 	return s
+}
+
+// own notes that a version of a member was not written by the controllers.
+func (b *book) own(version string) { b.ours[version] = true }
+
+// count notes a write to a member.
+func (p *poolBook) count(b *book, old, is *v1alpha1.Member) {
+	told := old != nil && old.DeletionTimestamp.IsZero() && !is.DeletionTimestamp.IsZero()
+	if !b.ours[is.ResourceVersion] && !told {
+		p.writes++
+	}
+	if old == nil {
+		old = &v1alpha1.Member{}
+	}
+	st := &is.Status
+	if st.Incarnation > old.Status.Incarnation && st.Phase == v1alpha1.PhaseFailed && st.BodyUID == "" {
+		p.refused++
+	}
+}
+
+// waiting counts the claims of the pool that wait.
+func (b *book) waiting(p *poolBook) int {
+	claims := make([]*v1alpha1.Claim, 0, len(b.claims))
+	for _, c := range b.claims {
+		if c.Spec.Pool == p.name {
+			claims = append(claims, c)
+		}
+	}
+	return snapshot.Waiting(claims, slices.Collect(maps.Values(p.members)))
+}
+
+// status gives what the pool's status says, revisions by their version.
+func (p *poolBook) status() func() map[string]any {
+	st := p.pool.Status.DeepCopy()
+	st.CurrentRevision, st.TargetRevision = p.version(st.CurrentRevision), p.version(st.TargetRevision)
+	if st.Rollout != nil {
+		st.Rollout.Revision = p.version(st.Rollout.Revision)
+	}
+	return func() map[string]any { return simulate.StatusMap(st) }
+}
+
+// blockers gives what explain says keeps each member, of what is stored now.
+func (b *book) blockers(p *poolBook) func(index int) string {
+	if b.now == nil {
+		return nil
+	}
+	s := &history.Stored{Pool: p.pool, Members: slices.Collect(maps.Values(p.members)), Revisions: slices.Collect(maps.Values(p.revisions))}
+	for _, c := range b.claims {
+		if c.Spec.Pool == p.name {
+			s.Claims = append(s.Claims, c)
+		}
+	}
+	c := meta.FindStatusCondition(p.pool.Status.Conditions, v1alpha1.ConditionSourcesResolved)
+	if c != nil && c.Status != metav1.ConditionTrue && p.pool.Status.ObservedGeneration >= p.pool.Generation {
+		s.Invalid = errors.New(c.Message)
+	}
+	now := b.now()
+	plan := sync.OnceValue(func() map[int]string {
+		snap, err := s.Snapshot(now)
+		if err != nil {
+			return nil
+		}
+		plan, all := rollout.New(snap, now), map[int]string{}
+		for i := range snap.Members {
+			all[snap.Members[i].Index] = string(plan.Verdict(&snap.Members[i]))
+		}
+		return all
+	})
+	return func(index int) string { return plan()[index] }
+}
+
+// undone is the version of the template that a revision was made of; empty if
+// there is no such revision, or the template is that already.
+func (b *book) undone(pool, revision string) string {
+	p := b.pools[pool]
+	version := strings.TrimRight(revision, "'")
+	t := p.pool.Spec.Template.Sim
+	for _, r := range p.revisions {
+		if p.version(history.RevisionID(r)) == revision && (t == nil || t.Version == nil || *t.Version != version) {
+			return version
+		}
+	}
+	return ""
 }
 
 func work(o body.Occupancy) rollout.Occupancy {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/history"
+	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/simulate"
 	"github.com/pawl-dev/pawl/snapshot"
 )
@@ -26,6 +28,9 @@ func (r *run) edit(ctx context.Context, edits []simulate.Edit) error {
 	specs := map[string][]simulate.Edit{}
 	for i := range edits {
 		e := &edits[i]
+		if e.Undo != "" {
+			e.Revise = r.book.undone(e.Pool, e.Undo)
+		}
 		if e.Revise != "" || e.Set != nil {
 			specs[e.Pool] = append(specs[e.Pool], *e)
 		}
@@ -95,6 +100,12 @@ func (r *run) happen(ctx context.Context, e *simulate.Edit) error {
 	switch {
 	case e.DeletePool:
 		return r.remove(ctx, &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: e.Pool, Namespace: r.namespace}})
+	case e.CreatePool:
+		return r.found(ctx, e.Pool)
+	case e.Retry:
+		return r.retry(ctx, e.Pool)
+	case e.Jump != 0:
+		r.skew.Add(int64(e.Jump))
 	case e.Release != "":
 		return r.release(ctx, e.Release)
 	case e.Renew != "":
@@ -210,7 +221,7 @@ func (r *run) upgrade(u *simulate.Upgrade) error {
 func (r *run) lose(l *simulate.Loss) {
 	kinds := []string{l.What}
 	if l.What == "all" {
-		kinds = []string{"members", "occupancy", "sources", "render"}
+		kinds = []string{"members", "occupancy", "sources", "render", "roles"}
 	}
 	end := r.clock.Now().Add(l.For)
 	for _, kind := range kinds {
@@ -269,9 +280,8 @@ func (r *run) change(ctx context.Context, c *simulate.WorldChange) error {
 func (r *run) changeMember(ctx context.Context, pool string, c *simulate.MemberChange) error {
 	name := history.Slot(pool, c.Index)
 	err := r.changeBody(ctx, pool, name, c)
-	if err == nil && (c.Hold != nil || c.Cost != nil) {
-		m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace}}
-		err = r.write(ctx, m, func() error { r.annotate(m, c); return nil })
+	if err == nil && (c.Hold != nil || c.Cost != nil || c.Do != "") {
+		err = r.changeSlot(ctx, pool, name, c)
 	}
 	if c.Refuse != nil {
 		r.world.Refuse(r.namespace, name, *c.Refuse)
@@ -283,9 +293,158 @@ func (r *run) changeMember(ctx context.Context, pool string, c *simulate.MemberC
 	case "body":
 		return r.world.Remove(r.namespace, name) //nolint:wrapcheck // it names the bodies
 	case "slot":
-		return r.remove(ctx, &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace}})
+		err := r.remove(ctx, &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace}})
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			return nil // a claimed member is not deleted, and whoever tries is told so
+		}
+		return err
 	}
 	return nil
+}
+
+// changeSlot writes on a member what people say about it.
+func (r *run) changeSlot(ctx context.Context, pool, name string, c *simulate.MemberChange) error {
+	target := ""
+	if c.Do == "skip" {
+		s, err := r.stored(ctx, pool)
+		if err != nil || s == nil {
+			return err
+		}
+		target = string(s.Target.ID)
+		if s.Unreadable != "" || target == string(s.Current.ID) {
+			c.Do = "" // there is nothing to fall back to, and pawl says so
+		}
+	}
+	m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace}}
+	err := r.write(ctx, m, func() error {
+		r.annotate(m, c)
+		do(m, c.Do, target)
+		return nil
+	})
+	r.book.own(m.ResourceVersion)
+	return err
+}
+
+// do does to a member what a command of pawl does, unless that refuses.
+func do(m *v1alpha1.Member, command, target string) {
+	is := stored(m)
+	switch command {
+	case "cordon", "uncordon":
+		m.Spec.Cordoned = new(command == "cordon")
+	case "recycle":
+		if !simulate.Leaves(&is) && m.Status.BodyUID != "" {
+			m.Annotations[v1alpha1.AnnotationRecycle] = strconv.FormatInt(m.Status.Incarnation, 10)
+		}
+	case "skip":
+		if is.Phase != rollout.Terminating && (!is.Body || string(is.Runs) != target || !is.InService()) {
+			m.Annotations[v1alpha1.AnnotationSkip] = target
+		}
+	}
+}
+
+// stored is the pool as the engine would take it now; nil if it is not there.
+func (r *run) stored(ctx context.Context, pool string) (*rollout.Snapshot, error) {
+	s := &history.Stored{Pool: &v1alpha1.Pool{}}
+	err := r.user.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: pool}, s.Pool)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // none is an answer
+	case err != nil:
+		return nil, fmt.Errorf("get Pool %s: %w", pool, err)
+	}
+	var members v1alpha1.MemberList
+	var revisions appsv1.ControllerRevisionList
+	for _, list := range []client.ObjectList{&members, &revisions} {
+		if err := r.user.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels{v1alpha1.LabelPool: pool}); err != nil {
+			return nil, fmt.Errorf("list what Pool %s has: %w", pool, err)
+		}
+	}
+	for i := range members.Items {
+		s.Members = append(s.Members, &members.Items[i])
+	}
+	for i := range revisions.Items {
+		s.Revisions = append(s.Revisions, &revisions.Items[i])
+	}
+	snap, err := s.Snapshot(r.shown())
+	if err != nil {
+		return nil, fmt.Errorf("read Pool %s: %w", pool, err)
+	}
+	return snap, nil
+}
+
+// retry asks for one more round of a target that has halted or was rolled back.
+func (r *run) retry(ctx context.Context, pool string) error {
+	s, err := r.stored(ctx, pool)
+	if err != nil || s == nil {
+		return err
+	}
+	id := s.Target.ID
+	switch {
+	case s.RolledBack.ID != "":
+		id = s.RolledBack.ID
+	case !s.Target.Halted:
+		return nil // there is nothing to retry, and pawl says so
+	}
+	p := &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: pool, Namespace: r.namespace}}
+	return r.write(ctx, p, func() error {
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[v1alpha1.AnnotationRetry] = string(id) + "@" + r.shown().UTC().Format(time.RFC3339Nano)
+		return nil
+	})
+}
+
+// found creates a pool again, as its spec was last. As long as the former one is
+// not gone the API server refuses that; then it is tried again once it is.
+func (r *run) found(ctx context.Context, pool string) error {
+	b := r.book.pools[pool]
+	p := &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: pool, Namespace: r.namespace}, Spec: *b.spec.DeepCopy()}
+	err := r.user.Create(ctx, p)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("create Pool %s again: %w", pool, err)
+		}
+		return nil
+	}
+	b.wanted = b.pool != nil && !b.pool.DeletionTimestamp.IsZero()
+	return nil
+}
+
+// flap has a body, which is up, go down and up in turn until a time of the
+// story, from which on it stays up.
+func (r *run) flap(pool string, index int, f simulate.Flap) {
+	b := r.book.pools[pool]
+	name := history.Slot(pool, index)
+	is := b.bodies[index]
+	turns := r.turns[name]
+	turn := func(at time.Duration, up bool, then func()) {
+		r.at(at, func(context.Context) error {
+			now, ok := b.bodies[index]
+			if !ok || now.UID != is.UID || now.Incarnation != is.Incarnation || r.turns[name] != turns {
+				return nil
+			}
+			err := r.world.SetHealthy(r.namespace, name, up)
+			if then != nil {
+				then()
+			}
+			return err //nolint:wrapcheck // it names the bodies
+		})
+	}
+	var down, up func()
+	down = func() {
+		if at := r.now() + f.Up; at < f.Until {
+			turn(at, false, up)
+		}
+	}
+	up = func() {
+		if at := r.now() + f.Down; at < f.Until {
+			turn(at, true, down)
+		} else {
+			turn(f.Until, true, nil)
+		}
+	}
+	down()
 }
 
 // annotate writes on a member what people say about it.
@@ -303,7 +462,7 @@ func (r *run) annotate(m *v1alpha1.Member, c *simulate.MemberChange) {
 	case *h < 0:
 		m.Annotations[v1alpha1.AnnotationHold] = hold(time.Time{})
 	default:
-		m.Annotations[v1alpha1.AnnotationHold] = hold(simulate.Epoch().Add(*h))
+		m.Annotations[v1alpha1.AnnotationHold] = hold(r.stage.Start.Add(*h))
 	}
 }
 
@@ -311,7 +470,14 @@ func (r *run) annotate(m *v1alpha1.Member, c *simulate.MemberChange) {
 func (r *run) changeBody(ctx context.Context, pool, name string, c *simulate.MemberChange) error {
 	var errs []error
 	if c.Health != "" {
-		errs = append(errs, r.world.SetHealthy(r.namespace, name, c.Health == "Up"))
+		r.turns[name]++
+		errs = append(errs, r.world.SetHealthy(r.namespace, name, c.Health != "Down"))
+	}
+	if _, there := r.book.pools[pool].bodies[c.Index]; c.Flap != nil && there {
+		r.flap(pool, c.Index, *c.Flap)
+	}
+	if c.Stop != nil {
+		errs = append(errs, r.world.SetStop(r.namespace, name, *c.Stop))
 	}
 	if o := c.Occupancy; o != nil {
 		is := told(*o)
@@ -347,7 +513,9 @@ func (r *run) relabel(ctx context.Context, pool, name, version string) error {
 			return nil
 		}
 		m.Status.Revision = id
-		return r.user.Status().Update(ctx, m)
+		err := r.user.Status().Update(ctx, m)
+		r.book.own(m.ResourceVersion)
+		return err //nolint:wrapcheck // wrapped below
 	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("relabel Member %s: %w", name, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/body/sim"
+	"github.com/pawl-dev/pawl/simulate"
 )
 
 // observation is one thing that was observed.
@@ -155,7 +158,7 @@ func (r *run) watch(ctx context.Context) (*sync.WaitGroup, error) {
 		r.note(&o)
 	}
 	for _, p := range r.book.pools {
-		p.counts.Creates = 0 // those that were there from the start are no births
+		p.counts.Creates, p.writes, p.refused = 0, 0, 0 // those that were there from the start are no births
 		r.book.paint(p)
 		p.account(r.clock.Now(), r.clock.Now())
 	}
@@ -217,8 +220,15 @@ func (r *run) note(o *observation) (broken []string) {
 		pool = is.Name
 		if p := b.pools[pool]; p != nil {
 			p.pool = is
-			if o.gone {
-				p.pool.Spec.Replicas = new(int32)
+			if !o.gone {
+				p.spec = is.Spec.DeepCopy()
+				break
+			}
+			p.pool.Spec.Replicas = new(int32)
+			if p.wanted {
+				p.wanted = false
+				again := []simulate.Edit{{Pool: pool, CreatePool: true}}
+				r.due = append(r.due, func(ctx context.Context) error { return r.enter(ctx, again) })
 			}
 		}
 	case *v1alpha1.Member:
@@ -242,6 +252,7 @@ func (r *run) note(o *observation) (broken []string) {
 		pool = name
 		if p := b.pools[pool]; p != nil {
 			p.body(index, *o.body)
+			r.begins(p, index)
 		}
 	}
 	if p := b.pools[pool]; p != nil {
@@ -255,6 +266,7 @@ func (r *run) note(o *observation) (broken []string) {
 func (r *run) noteMember(p *poolBook, is *v1alpha1.Member, gone bool) (broken []string) {
 	index := int(is.Spec.Index)
 	old := p.members[index]
+	p.count(r.book, old, is)
 	if gone {
 		delete(p.members, index)
 		return p.removed(is)
@@ -270,6 +282,21 @@ func (r *run) noteMember(p *poolBook, is *v1alpha1.Member, gone bool) (broken []
 		}
 	}
 	return broken
+}
+
+// begins has a body go up and down that does so by its nature, once it is up.
+func (r *run) begins(p *poolBook, index int) {
+	is, ok := p.bodies[index]
+	if !ok || is.State != body.Ready {
+		return
+	}
+	key := is.UID + "#" + strconv.FormatInt(is.Incarnation, 10)
+	b := r.stage.Nature.Of(p.version(is.Revision))
+	if b.Outcome != simulate.FlapOutcome || r.flapping[key] {
+		return
+	}
+	r.flapping[key] = true
+	r.flap(p.name, index, simulate.Flap{Up: b.Up, Down: b.Down, Until: r.stage.Run + time.Hour})
 }
 
 // late is how old what somebody goes by may be.

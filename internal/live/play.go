@@ -73,7 +73,7 @@ type Report struct {
 	Result *Result
 }
 
-// LeftOut is the verdict on a file that says that it is not for real time.
+// LeftOut is the verdict on a file that cannot be played on a real API server.
 const LeftOut simulate.Verdict = "left out"
 
 // Verdict sums the report up.
@@ -83,7 +83,7 @@ func (r *Report) Verdict() simulate.Verdict {
 		return simulate.Wrong
 	case len(r.Scenario.Needs) > 0:
 		return simulate.Waiting
-	case !r.Scenario.Live:
+	case r.Scenario.Unlive() != "":
 		return LeftOut
 	case r.Err != nil || r.Result == nil || len(r.Result.Failures) > 0:
 		return simulate.Failed
@@ -154,7 +154,7 @@ func effort(s *simulate.Stage) (n int) {
 
 // toPlay tells whether the file can be played.
 func (r *Report) toPlay() bool {
-	return r.Err == nil && r.Scenario != nil && len(r.Scenario.Needs) == 0 && r.Scenario.Live
+	return r.Err == nil && r.Scenario != nil && len(r.Scenario.Needs) == 0 && r.Scenario.Unlive() == ""
 }
 
 func (r *Report) play(ctx context.Context, config *rest.Config, o Options) {
@@ -226,6 +226,9 @@ func (r *run) nature(t *v1alpha1.Sim) *v1alpha1.Sim {
 		return t
 	}
 	b := r.stage.Nature.Of(*t.Version)
+	if b.Outcome == simulate.FlapOutcome {
+		b.Outcome = "Ready" // what else becomes of it is done by whoever plays the story
+	}
 	span := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	return &v1alpha1.Sim{
 		Version: t.Version, Boot: span(b.Boot), Stop: span(b.Stop), Drain: span(b.Drain), After: span(b.After), Outcome: &b.Outcome,

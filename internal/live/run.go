@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,13 @@ type run struct {
 	// bound is what the owner of a claim does once it is bound.
 	bound   map[string]func()
 	churned int
+	// skew is how far the controllers' clock is ahead, in nanoseconds.
+	skew atomic.Int64
+	// turns counts how often somebody set a body's health, by member, which ends
+	// what was to come of it before.
+	turns map[string]int
+	// flapping are the bodies that go up and down, by UID and incarnation.
+	flapping map[string]bool
 	// editing counts the edits that have begun and are not over for the judge.
 	editing     int
 	hashVersion int
@@ -81,7 +89,10 @@ func (l *losses) lost(kind string) bool {
 }
 
 // now is the time of the story.
-func (r *run) now() time.Duration { return r.clock.Now().Sub(simulate.Epoch()) }
+func (r *run) now() time.Duration { return r.clock.Now().Sub(r.stage.Start) }
+
+// shown is what the controllers' clock shows.
+func (r *run) shown() time.Time { return r.clock.Now().Add(time.Duration(r.skew.Load())) }
 
 // after has something done in some time of the story.
 func (r *run) after(d time.Duration, do func(context.Context) error) {
@@ -90,11 +101,12 @@ func (r *run) after(d time.Duration, do func(context.Context) error) {
 
 // newRun sets a scenario up, without touching anything.
 func newRun(s *simulate.Scenario, o Options, config *rest.Config) (*run, error) {
+	stage := s.Stage()
 	r := &run{
-		scn: s, stage: s.Stage(), speed: o.Speed, config: rest.CopyConfig(config),
-		clock: NewClock(simulate.Epoch()), traffic: newTraffic(), births: &births{at: map[types.UID]time.Time{}},
+		scn: s, stage: stage, clock: NewClock(stage.Start), speed: o.Speed, config: rest.CopyConfig(config),
+		traffic: newTraffic(), births: &births{at: map[types.UID]time.Time{}},
 		notices: newNotices(), changes: newNotices(), changed: make(chan types.NamespacedName, 64),
-		bound: map[string]func(){}, free: map[string]int{},
+		bound: map[string]func(){}, free: map[string]int{}, turns: map[string]int{}, flapping: map[string]bool{},
 	}
 	if r.speed == 0 {
 		r.speed = speedFor(r.stage.Nature.Shortest())
@@ -108,6 +120,7 @@ func newRun(s *simulate.Scenario, o Options, config *rest.Config) (*run, error) 
 		names[i] = r.stage.Pools[i].Name
 	}
 	r.book = newBook(names)
+	r.book.now = r.shown
 	r.namespace = namespaceOf(s.Name)
 	r.config.QPS = -1
 	r.config.ContentType, r.config.AcceptContentTypes = "application/json", "application/json"
@@ -145,7 +158,7 @@ func (r *run) play(ctx context.Context) (err error) {
 	}
 	r.start(ctx)
 	defer func() { err = errors.Join(err, r.stop()) }()
-	end := simulate.Epoch().Add(r.stage.Run)
+	end := r.stage.Start.Add(r.stage.Run)
 	if err := r.loop(ctx, end); err != nil || r.judge.Aborted() {
 		return err
 	}
@@ -313,7 +326,7 @@ func (r *run) nextStop(end time.Time) time.Time {
 		stop = t
 	}
 	if len(r.moments) > 0 {
-		if t := simulate.Epoch().Add(r.moments[0]); t.Before(stop) {
+		if t := r.stage.Start.Add(r.moments[0]); t.Before(stop) {
 			stop = t
 		}
 	}

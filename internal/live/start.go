@@ -113,7 +113,7 @@ func (r *run) setRevisions(ctx context.Context, pool *v1alpha1.Pool, q *simulate
 		delete(versions, v)
 	}
 	order := slices.Sorted(maps.Keys(versions))
-	if q.Current != q.Target {
+	if q.Current != q.Target && q.Current != "" {
 		order = append([]string{q.Current}, order...)
 	}
 	order = append(order, q.Target)
@@ -129,9 +129,9 @@ func (r *run) setRevisions(ctx context.Context, pool *v1alpha1.Pool, q *simulate
 		if err != nil {
 			return nil, err //nolint:wrapcheck // it names the field
 		}
-		rec := history.Record{}.Renew(simulate.Epoch())
+		rec := history.Record{}.Renew(r.stage.Start)
 		if v == q.Current {
-			rec = rec.Stand(nil, simulate.Epoch())
+			rec = rec.Stand(nil, r.stage.Start)
 		}
 		if err := history.WriteRecord(rev, rec); err != nil {
 			return nil, err //nolint:wrapcheck // it names the object
@@ -171,7 +171,7 @@ func (r *run) setMember(ctx context.Context, pool *v1alpha1.Pool, start *simulat
 		snapshot.SetStatus(&m.Status, &was)
 		m.Status.BodyUID = uid
 		if start.Occupancy != rollout.Idle {
-			m.Status.Conditions = []metav1.Condition{occupied(start.Occupancy)}
+			m.Status.Conditions = []metav1.Condition{r.occupied(start.Occupancy)}
 		}
 		return r.user.Status().Update(ctx, m)
 	}
@@ -195,9 +195,9 @@ func (r *run) setMember(ctx context.Context, pool *v1alpha1.Pool, start *simulat
 	return nil
 }
 
-func occupied(o rollout.Occupancy) metav1.Condition {
+func (r *run) occupied(o rollout.Occupancy) metav1.Condition {
 	c := snapshot.Occupied(o)
-	c.LastTransitionTime = metav1.NewTime(simulate.Epoch())
+	c.LastTransitionTime = metav1.NewTime(r.stage.Start)
 	return c
 }
 
@@ -269,7 +269,7 @@ func (r *run) bind(ctx context.Context, m *v1alpha1.Member, name string) error {
 	if err := r.user.Create(ctx, c); err != nil {
 		return fmt.Errorf("create Claim %s: %w", name, err)
 	}
-	now := snapshot.Micro(simulate.Epoch())
+	now := snapshot.Micro(r.stage.Start)
 	m.Spec.Claim = &v1alpha1.MemberClaim{Name: name, UID: c.UID, Holder: c.Spec.Holder, BoundAt: now}
 	if err := r.user.Update(ctx, m); err != nil {
 		return fmt.Errorf("give it to Claim %s: %w", name, err)
@@ -278,7 +278,7 @@ func (r *run) bind(ctx context.Context, m *v1alpha1.Member, name string) error {
 		ObservedGeneration: c.Generation, Phase: v1alpha1.ClaimBound, Member: m.Name, Revision: m.Status.Revision, BoundAt: now,
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionBound, Status: metav1.ConditionTrue, Reason: "Bound", Message: "it holds member " + m.Name,
-			ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(simulate.Epoch()),
+			ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(r.stage.Start),
 		}},
 	}
 	if err := r.user.Status().Update(ctx, c); err != nil {

@@ -36,6 +36,8 @@ type script struct {
 	// DrainTakes and StopTakes are how long these take once they begin.
 	DrainTakes time.Duration `json:"drainTakes,omitempty"`
 	StopTakes  time.Duration `json:"stopTakes,omitempty"`
+	// StopSet is how long it takes to stop instead, negative for ever.
+	StopSet *time.Duration `json:"stopSet,omitempty"`
 }
 
 // at tells how the body is at a time.

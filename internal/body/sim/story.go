@@ -104,6 +104,37 @@ func (w *World) SetRevision(namespace, member, revision string) error {
 	})
 }
 
+// hangs is how long a body takes to stop that never does.
+const hangs = 100 * 365 * 24 * time.Hour
+
+// SetStop sets how long a body takes to stop, from now on, also if it has been
+// told to; negative is for ever. Where there is no body, nothing happens.
+func (w *World) SetStop(namespace, member string, d time.Duration) error {
+	k := key{namespace, member}
+	changed, err := w.change(k, func(s *script, now time.Time) bool {
+		s.StopSet = &d
+		if !s.GoneAt.IsZero() {
+			s.GoneAt = s.gone(now)
+		}
+		return true
+	})
+	if changed {
+		w.told(k)
+	}
+	return err
+}
+
+// gone is when the body is gone that is told to go now.
+func (s *script) gone(now time.Time) time.Time {
+	switch {
+	case s.StopSet == nil:
+		return now.Add(s.StopTakes)
+	case *s.StopSet < 0:
+		return now.Add(hangs)
+	}
+	return now.Add(*s.StopSet)
+}
+
 func (w *World) edit(namespace, member string, f func(*script) bool) error {
 	k := key{namespace, member}
 	changed, err := w.change(k, func(s *script, _ time.Time) bool { return f(s) })

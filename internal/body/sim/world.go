@@ -334,7 +334,7 @@ func (w *World) Delete(ctx context.Context, slot body.Slot, uid string) error {
 			return false
 		}
 		w.renew(s)
-		s.GoneAt = now.Add(s.StopTakes)
+		s.GoneAt = s.gone(now)
 		return true
 	})
 	if changed {
