@@ -73,7 +73,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	reached := &reach.Reach{Now: o.Setting.now()}
+	reached := &reach.Reach{Now: o.Setting.steady()}
 	c = rest.CopyConfig(c)
 	c.Wrap(reached.Wrap)
 	var of roster.Roster
@@ -84,9 +84,11 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	in := inboxes{
 		bodies:  newInbox(func() client.Object { return &v1alpha1.Member{} }),
 		sources: newInbox(func() client.Object { return &v1alpha1.Pool{} }),
+		claims:  newInbox(func() client.Object { return &v1alpha1.Claim{} }),
 	}
 	passOn := manager.RunnableFunc(func(ctx context.Context) error { return o.Setting.pass(ctx, in.sources.tell) })
-	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources), mgr.Add(passOn)); err != nil {
+	clock := newClockWatch(&o.Setting, func(ctx context.Context) error { return in.wakeAll(ctx, mgr.GetClient()) })
+	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources), mgr.Add(in.claims), mgr.Add(passOn), mgr.Add(clock)); err != nil {
 		return fmt.Errorf("add inboxes: %w", err)
 	}
 	read := sources{setting: &o.Setting, Resolver: source.New(source.Options{
@@ -103,8 +105,9 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	return errors.Join(err, closeKinds())
 }
 
-// inboxes take what is noticed of members' bodies, and of pools' sources.
-type inboxes struct{ bodies, sources *inbox }
+// inboxes take what is noticed of members' bodies and of pools' sources; and those
+// of all kinds, what the clock watch wakes.
+type inboxes struct{ bodies, sources, claims *inbox }
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -176,6 +179,7 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in in
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue, Reach: a.reach,
+			Steady: o.Setting.steady(), Changed: in.claims.events,
 		}).SetupWithManager(mgr),
 	)
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -65,6 +66,11 @@ type Reconciler struct {
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
+	// Steady is a clock that nobody sets, for heartbeats. Nil: Now.
+	Steady func() time.Time
+	// Changed tells of claims that are to be looked at for another reason than a
+	// change in the API. Nil: there is none.
+	Changed <-chan event.GenericEvent
 	// Reach tells when holders could not renew their claims. Nil: they always can.
 	Reach Reach
 
@@ -98,7 +104,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(begin); err != nil {
 		return fmt.Errorf("note the start: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.Changed != nil {
+		b = b.WatchesRawSource(source.Channel(r.Changed, &handler.EnqueueRequestForObject{}))
+	}
+	return b.
 		Named("claim").
 		For(&v1alpha1.Claim{}).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).

@@ -79,9 +79,17 @@ func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration 
 		r.beats.forget(client.ObjectKeyFromObject(c))
 		return 0
 	}
-	now := r.Now()
+	now := r.steady()
 	r.startProbes(every)
 	return max(every-now.Sub(r.heard(c, every, now)), time.Millisecond)
+}
+
+// steady is the time by a clock that nobody sets.
+func (r *Reconciler) steady() time.Time {
+	if r.Steady == nil {
+		return r.Now()
+	}
+	return r.Steady()
 }
 
 // heard is when the claim was last heard of. After a time in which the API server
@@ -99,7 +107,7 @@ func (r *Reconciler) heard(c *v1alpha1.Claim, every time.Duration, now time.Time
 
 // silent tells that the holder of the claim has not been heard of for too long.
 func (r *Reconciler) silent(c *v1alpha1.Claim, p *v1alpha1.Pool) bool {
-	every, now := heartbeat(p), r.Now()
+	every, now := heartbeat(p), r.steady()
 	return every > 0 && now.Sub(r.heard(c, every, now)) >= every
 }
 
