@@ -158,6 +158,10 @@ func (s *Scenario) Unlive() string {
 	}
 	for i := range s.timeline {
 		switch e := s.timeline[i].edit.(type) {
+		case loseEdit:
+			if e.what == "all" && s.beats() {
+				return "heartbeats wait for an API server that is away, and it is the judge's as well"
+			}
 		case claimEdit:
 			if e.member >= 0 {
 				return "a Claim cannot ask for one certain member"
@@ -172,6 +176,16 @@ func (s *Scenario) Unlive() string {
 		}
 	}
 	return ""
+}
+
+// beats reports whether claims of a pool have to be renewed.
+func (s *Scenario) beats() bool {
+	for i := range s.pools {
+		if c, ok := s.pools[i].spec["claims"].(map[string]any); ok && c["heartbeat"] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Stage takes the scenario apart. One with needs must not be staged.

@@ -141,6 +141,9 @@ func (b *book) paint(p *poolBook) {
 	if t := p.pool.Spec.Template.Sim; t != nil && t.Version != nil {
 		s.Target = rendered(*t.Version, b.renderer)
 	}
+	if p.rolledBack(s.Target) {
+		s.Target = s.Current
+	}
 	for _, c := range p.pool.Status.Conditions {
 		s.Conditions[c.Type] = rollout.Condition{Status: rollout.Status(c.Status), Reason: c.Reason, Message: c.Message}
 	}
@@ -159,6 +162,17 @@ func (b *book) paint(p *poolBook) {
 	}
 	b.scene = clone(b.scene)
 	b.scene.Pools[p.name] = s
+}
+
+// rolledBack reports whether the version was rolled back, so that members are
+// brought to the one on which the pool stands.
+func (p *poolBook) rolledBack(version string) bool {
+	for id, r := range p.revisions {
+		if rec, err := history.ReadRecord(r); err == nil && rec.RolledBack && p.version(id) == version {
+			return true
+		}
+	}
+	return false
 }
 
 // clone makes a scene whose parts can be replaced.
