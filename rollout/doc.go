@@ -13,10 +13,12 @@
 //
 //	up        = members in service: free, or claimed with a healthy body
 //	room      = up − (D − U)
-//	floorRoom = free − minAvailable
+//	floorRoom = members that a claim could get − minAvailable
 //
 // In a warm pool D counts the members that nobody holds, and up the free ones:
-// what is claimed comes on top. maxMembers bounds slots of every kind.
+// what is claimed comes on top. maxMembers bounds slots of every kind. A warm
+// pool in steady use is always short of a member that is being made: with a
+// minAvailable one may roll at a time whatever the room is, down to that floor.
 //
 // A member is a slot, not a body. A slot whose body is on its way out or in,
 // or missing, is not up, so it uses the budget on every pass and after every
@@ -26,11 +28,18 @@
 //
 // One function, birth, answers which revision may be born in a slot now, for
 // every birth there is: first fill, refill, scale-up, healing, surge and
-// replacement. It is the target, unless the partition wants the slot off it,
-// somebody gave up on bringing it there, or a body of the target has failed
-// and this is not the one slot on probation; then it is the current revision.
-// With method InPlace the body that is there becomes what would be born. A slot
-// records its grant (Wants); an empty grant gives no birth.
+// replacement. It is the target, or the current revision where birth.go says so.
+// To ask changes nothing. With method InPlace the body that is there becomes what
+// would be born. A slot records its grant (Wants); an empty grant gives no birth.
+//
+// # Recovery
+//
+// A body has recovered once it has been in service for [Policy.RecoverAfter]
+// without a break. The slot remembers the last body that did, and the record of
+// the target how many have ([Record.Recovered]), so that the pool comes to stand
+// on its target although no two of them ever served together. A failure is open
+// until a body of the target, in whatever slot, has been in service for as long,
+// all of it after the failure; so is a body that went down before it recovered.
 //
 // # Order of a pass
 //

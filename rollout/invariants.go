@@ -238,7 +238,7 @@ func (c *checker) drift(a *Action, m *Member) {
 // birth checks rule 5 for a slot's grant: a revision that has failed spreads no
 // further than to the one slot on probation.
 func (c *checker) birth(a *Action) {
-	if a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
+	if a.Revision == "" || a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
 		return
 	}
 	if c.target.Halted {

@@ -99,6 +99,10 @@ func (q *pass) read() {
 			q.invalid = fmt.Errorf("members: index %d at place %d follows %d; list them in ascending order, each once", m.Index, i, before)
 			return
 		}
+		if m.Phase > Quarantined || m.Incarnation < 0 {
+			q.invalid = fmt.Errorf("member %d: phase %s, incarnation %d; there are none such", m.Index, m.Phase, m.Incarnation)
+			return
+		}
 		before = m.Index
 		if m.Simple() {
 			q.ahead = q.ahead || m.ServedSince.Unix() > second

@@ -107,7 +107,7 @@ func (m Member) asOf(now time.Time) Member {
 
 // notAfter is the time, or now if a clock that was ahead wrote it.
 func notAfter(t, now time.Time) time.Time {
-	if t.After(now) {
+	if t.After(now) && !now.IsZero() {
 		return now
 	}
 	return t

@@ -60,7 +60,8 @@ type PoolSpec struct {
 	Sizing *Sizing `json:"sizing,omitempty"`
 
 	// refillBelow has members that are missing made, up to replicas, only once
-	// fewer than this are free, or once drift waits to be rolled: 1 to 100000.
+	// fewer than this are free, once replicas is raised, or once drift waits to be
+	// rolled: 1 to 100000.
 	// More than replicas means the same as replicas. Absent: at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -219,7 +220,10 @@ type Claims struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('1s')",message="heartbeat must be a duration of 1s or more, such as 90s or 1h30m"
 	Heartbeat *metav1.Duration `json:"heartbeat,omitempty"`
 	// onRelease says what becomes of a member whose claim ends. Replace: it
-	// gets a new body. Reuse: it is free again as it is. Absent means Replace.
+	// gets a new body. Reuse: it is free again as it is, unless it is stale, another
+	// claim waits, and a rollout could take it but for the numbers that it may take
+	// at once: then it gets a new body, or is updated with method InPlace. Absent
+	// means Replace.
 	// +optional
 	// +kubebuilder:validation:Enum=Replace;Reuse
 	OnRelease *OnRelease `json:"onRelease,omitempty"`

@@ -32,17 +32,20 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is how many slots above replicas may be made while there is
-	// drift that can be rolled: a number from 0 to 100000, or a percentage of
+	// maxSurge is how many slots above replicas may be made while there is drift, or
+	// a member that is to be recycled, that can be rolled: a number from 0 to 100000, or a percentage of
 	// replicas from 0% to 100%, rounded up. Absent means 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// minAvailable is the number of free members below which the rollout does
-	// not go: a number from 0 to 100000, or a percentage of replicas from 0% to
-	// 100%, rounded up. Absent means no such floor.
+	// minAvailable is the number of members that a claim could get (free, and
+	// neither busy nor of unknown occupancy) below which the rollout does not go: a
+	// number from 0 to 100000, or a percentage of replicas from 0% to 100%, rounded
+	// up. A warm pool in steady use is always short of a member that is being made:
+	// with this floor one member may roll at a time all the same. Absent means no
+	// such floor.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000, or a percentage from 0% to 100%"
@@ -83,18 +86,24 @@ type Update struct {
 	// +kubebuilder:validation:Maximum=31536000
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
-	// progressDeadline is how long no new member may come into service, while
-	// one should, until the pool is called stalled. More than 0. Absent means
-	// 10m.
+	// progressDeadline is how long, in addition to minReadySeconds, no body may come
+	// into service for the first time while one is on its way, until the pool is
+	// stalled. It counts from the decision or from when the member went down, and
+	// not while a claim, work, a hold, a window or a pause keeps it. More than 0.
+	// Absent means 10m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) > duration('0s')",message="progressDeadline must be a duration of more than 0s, such as 90s or 1h30m"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 
-	// failureLimit is how many bodies of the target may fail before the
-	// rollout halts: a number from 1 to 100000, or a percentage of replicas from
-	// 1% to 100%, rounded up. Absent means 3.
+	// failureLimit is in how many slots bodies of the target may fail before the
+	// rollout halts, each slot counted once: a number from 1 to 100000, or a
+	// percentage of replicas from 1% to 100%, rounded up; no more than there are
+	// slots. While none of its bodies has recovered, it is how many bodies may fail.
+	// A body that has served for ten times what recovery takes (minReadySeconds, or
+	// 60 s if that is more) counts no more. A revision on which the pool stands is
+	// never halted. Absent means 3.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 100000 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 to 100000, or a percentage from 1% to 100%"
