@@ -315,7 +315,7 @@ func TestBroken_firstTemplate(t *testing.T) {
 	pool.Spec.Template.Sim.Outcome = new("CreateError")
 	pool.Spec.Update.FailureLimit = intOrString(2)
 	w.create(pool)
-	w.stalled("web", "UpdateHalted", "of revision ", "in 2 slots", "the last was that of member ", "as the template says")
+	w.stalled("web", "UpdateHalted", "of revision ", "in 2 slots", "the last was that of member ", "template.sim.outcome is CreateError", "no body of any revision has recovered")
 	p := w.reason("web", v1alpha1.ConditionUpdated, "UpdateHalted")
 	for name, want := range map[string]string{v1alpha1.ConditionAvailable: "NeverInService", v1alpha1.ConditionReady: "OutOfService"} {
 		if c := meta.FindStatusCondition(p.Status.Conditions, name); c == nil || c.Status != metav1.ConditionFalse || c.Reason != want {
