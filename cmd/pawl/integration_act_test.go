@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/pawldtest"
 )
 
@@ -38,6 +39,32 @@ func (p *place) updated(pool, reason string) {
 		o := p.now(pool)
 		c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionUpdated)
 		return o.Status.ObservedGeneration == o.Generation && c != nil && c.Reason == reason && c.ObservedGeneration == o.Generation
+	})
+}
+
+// stands has the pool stand on its target, as if its bodies had recovered, and
+// waits until the controller says so.
+func (p *place) stands(pool string) {
+	p.Helper()
+	p.eventually("pool "+pool+" stands on its target", func() bool {
+		o := p.now(pool)
+		if o.Status.TargetRevision == "" || o.Status.CurrentRevision == o.Status.TargetRevision {
+			return o.Status.TargetRevision != ""
+		}
+		var r appsv1.ControllerRevision
+		name := types.NamespacedName{Namespace: p.namespace, Name: history.Name(pool, o.Status.TargetRevision)}
+		if err := p.client.Get(p.Context(), name, &r); err != nil {
+			p.Fatal(err)
+		}
+		rec, err := history.ReadRecord(&r)
+		if err == nil {
+			err = history.WriteRecord(&r, rec.Stand(nil, o.CreationTimestamp.Time))
+		}
+		if err != nil {
+			p.Fatal(err)
+		}
+		_ = p.client.Update(p.Context(), &r) // a conflict is tried again
+		return false
 	})
 }
 
@@ -93,6 +120,7 @@ func TestIntegration_UndoAndRetry(t *testing.T) {
 		t.Errorf("nothing has failed: exit status %d", status)
 	}
 	p.says(problems, "pool web: there is nothing to retry: revision 1 (", ") has not failed")
+	p.stands("web")
 
 	p.revise("web", `{"version":"2","outcome":"NeverReady"}`)
 	p.updated("web", "UpdateHalted")
@@ -162,6 +190,12 @@ func TestIntegration_Skip(t *testing.T) {
 	p.pool("web", 3, nothing)
 	p.updated("web", "AllMembersCurrent")
 	status, _, problems := p.call(t.Context(), "skip", "web/0")
+	if status != 1 {
+		t.Errorf("nothing to fall back to: exit status %d", status)
+	}
+	p.says(problems, "member web-0 cannot be skipped: no body of the pool has recovered yet")
+	p.stands("web")
+	status, _, problems = p.call(t.Context(), "skip", "web/0")
 	if status != 1 {
 		t.Errorf("nothing to fall back to: exit status %d", status)
 	}

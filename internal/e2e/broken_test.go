@@ -305,3 +305,31 @@ func TestBroken_namespace(t *testing.T) {
 		t.Errorf("processes left over: %v", pids)
 	}
 }
+
+// TestBroken_firstTemplate: a pool whose first template never serves says so, and
+// whose body failed and how; there is nothing to go back to, and a template that
+// serves is all that it takes.
+func TestBroken_firstTemplate(t *testing.T) {
+	w := shared(t)
+	pool := w.simPool("web", 2)
+	pool.Spec.Template.Sim.Outcome = new("CreateError")
+	pool.Spec.Update.FailureLimit = intOrString(2)
+	w.create(pool)
+	w.stalled("web", "UpdateHalted", "of revision ", "in 2 slots", "the last was that of member ", "template.sim.outcome is CreateError", "no body of any revision has recovered")
+	p := w.reason("web", v1alpha1.ConditionUpdated, "UpdateHalted")
+	for name, want := range map[string]string{v1alpha1.ConditionAvailable: "NeverInService", v1alpha1.ConditionReady: "OutOfService"} {
+		if c := meta.FindStatusCondition(p.Status.Conditions, name); c == nil || c.Status != metav1.ConditionFalse || c.Reason != want {
+			t.Errorf("%s is %+v", name, c)
+		}
+	}
+	if st := p.Status; st.CurrentRevision != "" || st.Updated != 0 || st.Free != 0 || st.Rollout == nil || !strings.Contains(st.Rollout.Next, "member ") {
+		t.Errorf("it says that all is well: %s", describe(p))
+	}
+	w.edit("web", func(p *v1alpha1.Pool) { p.Spec.Template.Sim = &v1alpha1.Sim{Version: new("2")} })
+	w.updated("web", 2)
+	p = w.reason("web", v1alpha1.ConditionAvailable, "EnoughInService")
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Status != metav1.ConditionFalse {
+		t.Errorf("Stalled is %+v", c)
+	}
+	w.recovered("web")
+}

@@ -130,6 +130,48 @@ func TestClaim_notify(t *testing.T) {
 	w.updated("web", 2)
 }
 
+// TestClaim_reuse: in a pool that uses members again, a stale one goes back as it
+// is where nobody waits, and current where somebody does.
+func TestClaim_reuse(t *testing.T) {
+	for name, method := range map[string]v1alpha1.UpdateMethod{"replace": v1alpha1.MethodReplace, "in place": v1alpha1.MethodInPlace} {
+		t.Run(name, func(t *testing.T) {
+			w := shared(t)
+			pool := w.simPool("web", 1)
+			pool.Spec.Claims = &v1alpha1.Claims{OnRelease: new(v1alpha1.ReleaseReuse)}
+			pool.Spec.Update.Method = &method
+			w.create(pool)
+			w.updated("web", 1)
+			first := w.claim("first", "web")
+			w.release(first)
+			second := w.claim("second", "web")
+			if m := w.member("web-0"); m.Status.Incarnation != 1 || second.Status.Revision != first.Status.Revision {
+				t.Errorf("a current member was not used again: %s", list(w.members("web")))
+			}
+			body := w.member("web-0").Status.BodyUID
+
+			third := w.waiting("third", nil)
+			w.version("web", "2")
+			w.eventually("it is said that the claim keeps it stale", func() error {
+				p := w.pool("web")
+				c := meta.FindStatusCondition(w.member("web-0").Status.Conditions, v1alpha1.ConditionUpdated)
+				if p.Status.WaitingClaims != 1 || p.Status.Stale != 1 || c == nil || c.Reason != "Claimed" || !strings.Contains(c.Message, p.Status.TargetRevision) {
+					return errors.New(describe(p))
+				}
+				return nil
+			})
+			w.release(second)
+			w.eventually("the next holder gets it current", func() error { return w.phase(third, v1alpha1.ClaimBound) })
+			now, m := w.claimed(third), w.member("web-0")
+			if target := w.pool("web").Status.TargetRevision; now.Status.Revision != target || m.Status.Revision != target || m.Status.Incarnation != 2 {
+				t.Errorf("the claim has %s, of %s: %s", now.Status.Revision, target, list(w.members("web")))
+			}
+			if kept := m.Status.BodyUID == body; kept != (method == v1alpha1.MethodInPlace) {
+				t.Errorf("its body was kept: %t", kept)
+			}
+		})
+	}
+}
+
 // TestWindows: nothing rolls outside, a window that cannot be read never opens
 // and says so, and one that does opens.
 func TestWindows(t *testing.T) {
@@ -168,6 +210,15 @@ func (w *world) waiting(name string, limit *metav1.Duration) *v1alpha1.Claim {
 	c := &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: v1alpha1.ClaimSpec{Pool: "web", Wait: limit}}
 	w.create(c)
 	return c
+}
+
+// release deletes the claim and waits until it is gone.
+func (w *world) release(c *v1alpha1.Claim) {
+	w.t.Helper()
+	if err := w.c.Delete(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+	w.gone(c)
 }
 
 func (w *world) renew(c *v1alpha1.Claim) {

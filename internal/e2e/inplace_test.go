@@ -156,6 +156,7 @@ func TestInPlace_refused(t *testing.T) {
 	p.Spec.Template.Objects = []runtime.RawExtension{manifest("a", `"data":{"version":"1"}`), manifest("b", fmt.Sprintf(frozen, "1"))}
 	w.create(p)
 	w.updated("pairs", 2)
+	w.recovered("pairs")
 	kept := w.uids("pairs-0-a", "pairs-1-a", "pairs-0-b", "pairs-1-b")
 	w.edit("pairs", func(p *v1alpha1.Pool) {
 		p.Spec.Template.Objects = []runtime.RawExtension{manifest("a", `"data":{"version":"2"}`), manifest("b", fmt.Sprintf(frozen, "2"))}

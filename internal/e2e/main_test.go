@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +32,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/pawldtest"
 )
 
@@ -200,6 +202,28 @@ func (w *world) updated(pool string, n int32) {
 			return nil
 		}
 		return errors.New(describe(p))
+	})
+}
+
+// recovered has the pool stand on its target, as if its bodies had served for long
+// enough, and waits until the controller says so.
+func (w *world) recovered(pool string) {
+	w.t.Helper()
+	w.eventually(pool+" stands on its target", func() error {
+		st := w.pool(pool).Status
+		if st.TargetRevision != "" && st.CurrentRevision == st.TargetRevision {
+			return nil
+		}
+		var r appsv1.ControllerRevision
+		if err := w.c.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: history.Name(pool, st.TargetRevision)}, &r); err != nil {
+			return err
+		}
+		rec, err := history.ReadRecord(&r)
+		if err != nil || rec.Stood > 0 {
+			return errors.Join(err, errors.New("the controller has not seen it"))
+		}
+		err = history.WriteRecord(&r, rec.Stand(nil, time.Now()))
+		return errors.Join(err, w.c.Update(w.t.Context(), &r), errors.New("it is stored only now"))
 	})
 }
 

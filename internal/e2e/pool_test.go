@@ -125,6 +125,7 @@ func TestPool_rendersForSome(t *testing.T) {
 	w := shared(t)
 	w.create(w.processPool("web", 3, "1"))
 	w.updated("web", 3)
+	w.recovered("web")
 	w.edit("web", func(p *v1alpha1.Pool) {
 		p.Spec.Template.Process.Env[envVersion] = `${[1, 1][member.index]}`
 		p.Spec.Update.FailureLimit = intOrString(1)
@@ -139,6 +140,31 @@ func TestPool_rendersForSome(t *testing.T) {
 	if m := w.members("web"); m[2].Status.Revision != p.Status.CurrentRevision {
 		t.Errorf("member 2 is on %s instead of %s", m[2].Status.Revision, p.Status.CurrentRevision)
 	}
+}
+
+// TestPool_refillBelow: a pool that has enough free members makes none for those
+// that are claimed, but for a larger size it does at once.
+func TestPool_refillBelow(t *testing.T) {
+	w := shared(t)
+	pool := w.simPool("web", 3)
+	pool.Spec.Sizing = new(v1alpha1.SizingWarm)
+	pool.Spec.RefillBelow = new(int32(2))
+	w.create(pool)
+	w.updated("web", 3)
+	w.claim("mine", "web")
+	w.eventually("one is claimed, and none is made for it", func() error {
+		if st := w.pool("web").Status; st.Free != 2 || st.Claimed != 1 || st.Replicas != 3 || st.Size != 3 {
+			return errors.New(describe(w.pool("web")))
+		}
+		return nil
+	})
+	w.edit("web", func(p *v1alpha1.Pool) { p.Spec.Replicas = new(int32(5)) })
+	w.eventually("it grows to its size", func() error {
+		if st := w.pool("web").Status; st.Free != 5 || st.Claimed != 1 || st.Size != 5 {
+			return errors.New(describe(w.pool("web")))
+		}
+		return nil
+	})
 }
 
 // TestPool_missingCommand: a command that is not there is named before

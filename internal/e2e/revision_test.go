@@ -124,6 +124,7 @@ func TestRevision_source(t *testing.T) {
 	p := w.sourcedPool("web", 2, "one")
 	w.create(p)
 	w.updated("web", 2)
+	w.recovered("web")
 	first := w.pool("web").Status.TargetRevision
 
 	// Drift is seen, and said by what differs; a key that does not count is none.
@@ -222,6 +223,7 @@ func TestRevision_notReproducible(t *testing.T) {
 	p.Spec.Update.Partition = new(int32(2))
 	w.create(p)
 	w.updated("web", 2)
+	w.recovered("web")
 	first := w.pool("web").Status.TargetRevision
 	w.say("two")
 	w.condition("web", v1alpha1.ConditionUpdated, "PartitionReached")
@@ -269,6 +271,7 @@ func TestRevision_halt(t *testing.T) {
 	w := shared(t)
 	w.create(w.processPool("web", 3, "1"))
 	w.updated("web", 3)
+	w.recovered("web")
 	first := w.pool("web").Status.TargetRevision
 	w.edit("web", crashing)
 	words := []string{"member 0", "no such database: orders", "9", first, "pawl undo web", "pawl retry web"}
@@ -333,6 +336,7 @@ func TestRevision_rollback(t *testing.T) {
 	p.Spec.Update.OnFailure = new(v1alpha1.FailureRollback)
 	w.create(p)
 	w.updated("web", 3)
+	w.recovered("web")
 	first := w.pool("web").Status.TargetRevision
 	w.edit("web", crashing)
 	c := w.condition("web", v1alpha1.ConditionUpdated, "RolledBack", "no such database: orders", first)
@@ -399,6 +403,7 @@ func TestRevision_upgrade(t *testing.T) {
 	w.create(w.firstFormat(w.pool("web")))
 	stop := run(1)
 	w.updated("web", 3)
+	w.recovered("web")
 	if n := len(w.revisions("web")); n != 1 {
 		t.Fatalf("%d revisions of one template", n)
 	}

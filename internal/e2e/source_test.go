@@ -232,6 +232,7 @@ func TestSource_rollback(t *testing.T) {
 	p.Spec.Update.FailureLimit, p.Spec.Update.OnFailure = intOrString(1), new(v1alpha1.FailureRollback)
 	w.create(p)
 	w.updated("web", 3)
+	w.recovered("web")
 	if err := w.c.Update(t.Context(), w.saying("boot", "bad")); err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +325,7 @@ func TestSource_deleted(t *testing.T) {
 	p.Spec.Update.Partition = new(int32(2))
 	w.create(p)
 	w.updated("web", 2)
+	w.recovered("web")
 	if err := w.c.Delete(t.Context(), w.saying("boot", "")); err != nil {
 		t.Fatal(err)
 	}
