@@ -124,8 +124,12 @@ func (o *options) runAll(ctx context.Context, l *laboratory, list []*mutant, out
 	}()
 	for i, m := range list {
 		got := <-outcomes[i]
+		if ctx.Err() != nil {
+			return noticed, ctx.Err()
+		}
 		if got.err != nil {
-			return noticed, fmt.Errorf("%s: %s: %w", m.source, m.name, got.err)
+			err = errors.Join(err, fmt.Errorf("%s: %s: %w", m.source, m.name, got.err))
+			continue
 		}
 		missing := m.missing(got.found)
 		if len(missing) == 0 {
@@ -135,7 +139,7 @@ func (o *options) runAll(ctx context.Context, l *laboratory, list []*mutant, out
 		}
 		fmt.Fprintf(out, "%s: MISSED by %s (%s): %s\n", m.name, strings.Join(missing, " and "), m.breaks, got.found)
 	}
-	return noticed, nil
+	return noticed, err
 }
 
 // choose returns the mutants whose name matches.

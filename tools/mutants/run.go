@@ -174,7 +174,7 @@ func build(ctx context.Context, overlay, dir, pkg string) (*binary, error) {
 	b := &binary{file: filepath.Join(dir, pkg+".test"), dir: pkg}
 	out, err := command(ctx, "go", "test", "-c", "-overlay", overlay, "-ldflags=-s -w", "-o", b.file, "./"+pkg).CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("cannot be built: %w\n%s", err, out)
+		return nil, fmt.Errorf("cannot be built: %w\n%s", err, begin(string(out)))
 	}
 	return b, nil
 }
@@ -206,10 +206,14 @@ func (b *binary) run(ctx context.Context, args ...string) ([]string, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && !errors.As(err, &exit), err != nil && len(failed) == 0:
-		return nil, fmt.Errorf("the tests of %s end without a result: %w\n%s", b.dir, err, out.String())
+		return nil, fmt.Errorf("the tests of %s end without a result: %w\n%s", b.dir, err, begin(out.String()))
 	}
 	return failed, nil
 }
+
+// begin is the beginning of what was printed: it says what the rest follows
+// from.
+func begin(out string) string { return out[:min(len(out), 2000)] }
 
 // command is one that ends with this program.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
