@@ -129,11 +129,8 @@ fuzz: ## run every fuzz test, FUZZTIME seconds in all
 	@tools/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## the benchmarks of the engine and of revisions
-	@mkdir -p bin
-	@go test -run '^$$' -bench . -benchmem ./rollout ./revision >bin/bench.txt || { cat bin/bench.txt; exit 1; }
-	@cat bin/bench.txt
-	@echo "bench: $$(grep -c ^Benchmark bin/bench.txt) benchmarks run"
+bench: ## the benchmarks of the engine and of revisions, and how shapes of pools compare
+	@tools/bench.sh
 
 ## Check
 

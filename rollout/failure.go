@@ -57,11 +57,23 @@ func (q *pass) worked() bool { return q.target.Recovered > 0 || q.l.proven > 0 }
 // which the pool stands only bodies that had not recovered are counted: that
 // delays births, and nothing else.
 func (q *pass) record() {
+	if q.l.failed == 0 {
+		return
+	}
 	r := &q.target
+	if len(r.Failures) >= MaxFailures { // others are not counted any more
+		r.Failures = slices.Clone(r.Failures)
+		for at := range r.Failures {
+			if m := q.member(r.Failures[at].Index); m != nil && m.ID == r.Failures[at].ID && q.counts(m) && r.Failures[at].Incarnation < m.Incarnation {
+				q.fails(m, at)
+			}
+		}
+		return
+	}
 	cloned := false
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if m.Phase != Failed || !m.FailedEarly || m.Runs != r.ID || m.Runs == "" || !q.rolls() && m.relapsed() {
+		if !q.counts(m) {
 			continue
 		}
 		at, known := q.failure(m)
@@ -76,15 +88,26 @@ func (q *pass) record() {
 			r.Failures = append(r.Failures, Failure{ID: m.ID, Index: m.Index})
 			q.remembered(m, at)
 		}
-		f := &r.Failures[at]
-		f.Incarnation, f.At, f.Forgiven, f.Message = m.Incarnation, m.PhaseSince, false, m.Message
-		f.Count++
-		r.Failed++
-		if m.relapsed() && m.recovered() && !m.RecoveredAt.After(r.Counted) {
-			r.Recovered = max(0, r.Recovered-1) // it was counted, and failed later
-		}
-		q.note(Action{Kind: RecordFailure, Index: m.Index, Why: WhyEarlyFailure})
+		q.fails(m, at)
 	}
+}
+
+// counts reports whether the member's body failed in a way that counts.
+func (q *pass) counts(m *Member) bool {
+	return m.Phase == Failed && m.FailedEarly && m.Runs == q.target.ID && (q.rolls() || !m.relapsed())
+}
+
+// fails counts the member's present body as one that failed.
+func (q *pass) fails(m *Member, at int) {
+	r := &q.target
+	f := &r.Failures[at]
+	f.Incarnation, f.At, f.Forgiven, f.Message = m.Incarnation, m.PhaseSince, false, m.Message
+	f.Count++
+	r.Failed++
+	if m.relapsed() && m.recovered() && !m.RecoveredAt.After(r.Counted) {
+		r.Recovered = max(0, r.Recovered-1) // it was counted, and failed later
+	}
+	q.note(Action{Kind: RecordFailure, Index: m.Index, Why: WhyEarlyFailure})
 }
 
 // failure is where the slot's failure stands in the record.

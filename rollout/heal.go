@@ -4,6 +4,9 @@ package rollout
 // those that never served and are not what would be born in their slot now.
 // Neither costs anything: they are down.
 func (q *pass) heal() {
+	if c := &q.plan.Counts; c.Failed+c.Provisioning+q.l.lost == 0 {
+		return
+	}
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		if q.done.has(i) || m.live() || m.Deleting || m.Stuck || m.Phase == Quarantined {
@@ -76,7 +79,7 @@ func (q *pass) repair() bool {
 // nothing, but few at a time, since many may come back by themselves.
 func (q *pass) rollDown() {
 	n := q.repairRoom()
-	if q.gate != "" || q.s.WindowShut || n <= 0 {
+	if q.gate != "" || q.s.WindowShut || n <= 0 || q.l.mendable == 0 {
 		return
 	}
 	for _, i := range q.first(n, q.repairable) {
@@ -105,7 +108,7 @@ func (q *pass) isStaleDown(m *Member) bool {
 // recycle replaces the members for which somebody asked so: those in service
 // through the same gates as a rollout, whatever the policy says about drift.
 func (q *pass) recycle() {
-	if q.s.Deleting {
+	if q.s.Deleting || q.l.asking == 0 {
 		return
 	}
 	for _, i := range q.odd {

@@ -34,8 +34,9 @@ type checker struct {
 	made, filled, surge     int
 	work, onTop, kept       int
 	sized, unsure           int
-	unsettled, serving      bool
-	target                  Record
+	// stood: the plan makes the target the current revision, which nothing holds up.
+	unsettled, serving, stood bool
+	target                    Record
 }
 
 func (c *checker) failf(format string, args ...any) {
@@ -84,6 +85,7 @@ func (c *checker) check(a *Action) {
 		if a.Record.ID == c.target.ID {
 			c.target = *a.Record
 		}
+		c.stood = c.stood || a.Kind == Stand && a.Revision == c.target.ID
 		return
 	case CreateSlot:
 		if c.byIndex[a.Index] != nil {
@@ -236,7 +238,7 @@ func (c *checker) drift(a *Action, m *Member) {
 // birth checks rule 5 for a slot's grant: a revision that has failed spreads no
 // further than to the one slot on probation.
 func (c *checker) birth(a *Action) {
-	if a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
+	if a.Revision == "" || a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
 		return
 	}
 	if c.target.Halted {
@@ -253,7 +255,7 @@ func (c *checker) birth(a *Action) {
 // total checks what only the whole plan shows.
 func (c *checker) total() {
 	p := &c.s.Policy
-	if c.rolled > 0 && c.unsettled && !c.serving && c.target.ID != c.s.Current.ID {
+	if c.rolled > 0 && c.unsettled && !c.serving && !c.stood && c.target.ID != c.s.Current.ID {
 		c.failf("rule 5: %d members are taken although a body of the target is unsettled, and none serves", c.rolled)
 	}
 	if c.taken > 0 {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -66,6 +67,20 @@ type ledger struct {
 	unsure int
 	// kept are slots that were made for a claim and are still to be given to one.
 	kept int
+	// disrupted, asking, mendable and moving are how many members are disrupted now,
+	// were asked to be recycled, are stale and down, and are on their way: where
+	// there are none, nobody has to look for them.
+	disrupted, asking, mendable, moving int
+	// failed are bodies of the target that failed, lost claimed ones that are gone.
+	failed, lost int
+	// out are the members that stay and are not in service, firstOut the position of
+	// the first of them, and firstStuck that of the first that does not come back by
+	// itself; one more, 0 for none.
+	out, firstOut, firstStuck int
+	// setOut is when the member that is on its way for longest set out, and oldest
+	// its position; one more, 0 for none.
+	setOut time.Time
+	oldest int
 	// ordered: somebody has given members a cost.
 	ordered bool
 }
@@ -77,20 +92,27 @@ func (q *pass) read() {
 	q.proving = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
 	q.cutoff = q.now.Add(-p.RecoverAfter())
 	c := &q.plan.Counts
-	before := -1
+	before, second := -1, q.now.Unix()
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
 		if m.Index <= before {
 			q.invalid = fmt.Errorf("members: index %d at place %d follows %d; list them in ascending order, each once", m.Index, i, before)
 			return
 		}
+		if m.Phase > Quarantined || m.Incarnation < 0 {
+			q.invalid = fmt.Errorf("member %d: phase %s, incarnation %d; there are none such", m.Index, m.Phase, m.Incarnation)
+			return
+		}
 		before = m.Index
 		if m.Simple() {
-			q.ahead = q.ahead || m.ServedSince.After(q.now)
+			q.ahead = q.ahead || m.ServedSince.Unix() > second
 			q.enterSimple(m)
 		} else {
-			q.ahead = q.ahead || m.ahead(q.now)
-			q.enter(m)
+			q.ahead = q.ahead || m.ahead(second)
+			q.enter(i, m)
+			if len(q.odd) == cap(q.odd) {
+				q.odd = slices.Grow(q.odd, min(3*len(q.odd)+8, len(q.s.Members)-i))
+			}
 			q.odd = append(q.odd, i)
 		}
 		if c.Stale != q.stale.count {
@@ -162,72 +184,77 @@ func (q *pass) enterSimple(m *Member) {
 	}
 }
 
-// enter adds any other member.
-func (q *pass) enter(m *Member) {
+// enter adds any other member, at the position.
+func (q *pass) enter(i int, m *Member) {
 	c, l := &q.plan.Counts, &q.l
-	up := m.InService()
-	if up {
-		c.InService++
-		if !q.onTop(m) {
-			l.up++
-		}
-	}
-	if m.Free() {
-		l.free++
-		q.enterFree(m)
-	}
-	if q.proving {
-		q.proveOdd(m, up)
-	}
-	switch q.bearing(m) {
-	case updated:
-		c.Updated++
-	case stale:
-		c.Stale++
-		if q.takeable(m) {
-			l.work++
-		}
-	case unsure:
-		c.Unknown++
-	}
-	switch q.stance(m) {
-	case behind:
-		l.behind++
-	case exempt:
-		l.exempt++
-		if !m.Held && !m.Skipped && q.bearing(m) == stale {
-			l.pausing++
-		}
-	}
-	if q.recyclable(m) && m.Free() && !q.takeable(m) {
-		l.work++
-		l.asked++
+	live, free := m.live(), m.Free()
+	leaving := m.Deleting || live && m.Disruption.Remove
+	up := free || m.Claimed && m.healthy()
+	stands := q.bearing(m)
+	if m.Cost != 0 {
+		l.ordered = true
 	}
 	if m.Claimed {
 		c.Claimed++
 	}
-	if m.Cost != 0 {
-		l.ordered = true
+	if free {
+		l.free++
+		q.enterFree(m)
 	}
-	if m.Rolling() {
+	if up {
+		q.enterUp(m, stands)
+	} else if m.Phase == Failed {
+		q.enterFailed(m)
+	}
+	if q.proving {
+		q.proveOdd(m, up)
+	}
+	switch stands {
+	case updated:
+		c.Updated++
+	case stale:
+		c.Stale++
+		if free && q.takeable(m) {
+			l.work++
+		} else if !up && q.isStaleDown(m) {
+			l.mendable++
+		}
+	case unsure:
+		c.Unknown++
+	}
+	if m.Asked {
+		l.asking++
+		if free && q.recyclable(m) && !q.takeable(m) {
+			l.work++
+			l.asked++
+		}
+	}
+	if live {
+		l.disrupted++
+	}
+	if m.Disruption.Rolling && m.Rolling() {
 		l.rolling++
 	}
 	if m.Phase == Quarantined {
 		c.Quarantined++
+		l.moving += count(live)
 		return
 	}
-	if m.leaving() {
+	if leaving {
 		l.leaving++
-		if m.Deleting && (!m.live() || !m.Disruption.Remove) {
+		l.moving += count(live)
+		if m.Deleting && (!live || !m.Disruption.Remove) {
 			l.returning++
 		}
 		return
 	}
-	if q.onTop(m) {
+	l.moving += count(live || !m.served() && !m.NoRoom)
+	top := q.onTop(m)
+	if top {
 		l.onTop++
 	} else {
 		l.slots++
-		if q.keeps(m) {
+		if m.ForClaim && q.keeps(m) {
 			l.kept++
 		}
 	}
@@ -235,8 +262,43 @@ func (q *pass) enter(m *Member) {
 		l.off++
 	}
 	if !up {
-		q.enterDown(m)
+		q.enterDown(i, m, top)
 	}
+}
+
+// count is 1 for true.
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// enterUp adds what only members in service have.
+func (q *pass) enterUp(m *Member, stands bearing) {
+	l := &q.l
+	q.plan.Counts.InService++
+	if !q.onTop(m) {
+		l.up++
+	}
+	if m.leaving() || stands != stale && stands != unsure {
+		return
+	}
+	switch {
+	case stands == stale && m.nobodys() && !m.Skipped:
+		l.behind++
+	case stands == stale && !m.Held && !m.Skipped:
+		l.pausing++
+		l.exempt++
+	default:
+		l.exempt++
+	}
+}
+
+// enterFailed adds what only members have whose body failed.
+func (q *pass) enterFailed(m *Member) {
+	q.l.failed += count(m.FailedEarly && m.Runs == q.s.Target.ID)
+	q.l.lost += count(m.Claimed && m.Gone)
 }
 
 // enterFree adds what depends on whether work runs on a free member.
@@ -247,30 +309,6 @@ func (q *pass) enterFree(m *Member) {
 	case OccupancyUnsure:
 		q.l.unsure++
 	}
-}
-
-// standing is how a member that serves and stays stands in the way of the pool
-// standing on the target.
-type standing uint8
-
-const (
-	aside  standing = iota // not at all
-	behind                 // off the target, with nothing to keep it there
-	exempt                 // off the target, and kept there by something else
-)
-
-func (q *pass) stance(m *Member) standing {
-	switch {
-	case !m.InService() || m.leaving():
-		return aside
-	case q.bearing(m) == unsure:
-		return exempt
-	case q.bearing(m) != stale:
-		return aside
-	case !m.nobodys() || m.Skipped:
-		return exempt
-	}
-	return behind
 }
 
 // keeps reports whether the slot was made for a claim that waited and is no
@@ -290,11 +328,12 @@ func (q *pass) keeps(m *Member) bool {
 	return true
 }
 
-// enterDown adds what only members out of service have.
-func (q *pass) enterDown(m *Member) {
+// enterDown adds what only members have that stay and are out of service.
+func (q *pass) enterDown(i int, m *Member, top bool) {
 	c, l := &q.plan.Counts, &q.l
+	coming := m.coming()
 	switch {
-	case m.coming():
+	case coming:
 		c.Provisioning++
 	case m.Phase == Failed:
 		c.Failed++
@@ -311,8 +350,18 @@ func (q *pass) enterDown(m *Member) {
 	}
 	if m.unborn() {
 		l.unborn++
-	} else if !q.onTop(m) && (!m.coming() || m.Attempts > 0) {
+	} else if !top && (!coming || m.Attempts > 0) {
 		l.hopeless++
+	}
+	l.out++
+	if l.firstOut == 0 {
+		l.firstOut = i + 1
+	}
+	if l.firstStuck == 0 && stays(m) {
+		l.firstStuck = i + 1
+	}
+	if since, on := q.underway(m); on && (l.oldest == 0 || since.Before(l.setOut)) {
+		l.setOut, l.oldest = since, i+1
 	}
 }
 

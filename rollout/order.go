@@ -1,10 +1,38 @@
 package rollout
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// before is the order in which members are taken: cost, order, index.
-func (q *pass) before(a, b *Member) bool {
-	return q.s.Policy.Before(a, b)
+// place is where a member stands in an order: by a, then b, then c, then by its
+// position. What is compared lies together, away from the members: memory is what
+// a large pool waits for.
+type place struct {
+	a, b, c int64
+	at      int
+}
+
+func (p place) compare(o place) int {
+	switch {
+	case p.a != o.a:
+		return cmp.Compare(p.a, o.a)
+	case p.b != o.b:
+		return cmp.Compare(p.b, o.b)
+	case p.c != o.c:
+		return cmp.Compare(p.c, o.c)
+	}
+	return cmp.Compare(p.at, o.at)
+}
+
+// before is the order in which members are taken, as [Policy.Before] says: cost,
+// order, index.
+func (q *pass) before(m *Member) place {
+	p := place{a: int64(m.Cost)}
+	if q.s.Policy.Order == OldestFirst {
+		p.b, p.c = m.BornAt.Unix(), int64(m.BornAt.Nanosecond())
+	}
+	return p
 }
 
 // first returns the positions of the first n members that qualify, in the
@@ -30,57 +58,66 @@ func (q *pass) last(n int, qualifies func(*Member) bool) int {
 	if len(list) == 0 {
 		return -1
 	}
-	return slices.MaxFunc(list, q.comparing(q.before))
+	return slices.MaxFunc(list, place.compare).at
 }
 
 // least returns the positions of the n least members that qualify, ascending.
-func (q *pass) least(n int, qualifies func(*Member) bool, less func(a, b *Member) bool) []int {
-	list := q.some(n, qualifies, less)
-	slices.SortFunc(list, q.comparing(less))
+func (q *pass) least(n int, qualifies func(*Member) bool, order func(*Member) place) []int {
+	places := q.some(n, qualifies, order)
+	slices.SortFunc(places, place.compare)
+	list := make([]int, len(places))
+	for i := range places {
+		list[i] = places[i].at
+	}
 	return list
 }
 
-// some returns the positions of the n least members that qualify, in any order.
-// It holds no more than twice as many at a time: whenever that is full, the
-// greater half goes.
-func (q *pass) some(n int, qualifies func(*Member) bool, less func(a, b *Member) bool) []int {
+// some returns the n least members that qualify, in any order. It holds no more
+// than twice as many at a time: whenever that is full, the greater half goes.
+func (q *pass) some(n int, qualifies func(*Member) bool, order func(*Member) place) []place {
 	n = min(n, len(q.s.Members))
 	if n <= 0 {
 		return nil
 	}
-	var list []int
-	var bound *Member // no member from here on is among the n least
+	var list []place
+	var most place // whatever comes after it is not among the n least
+	bounded := false
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if bound != nil && !less(m, bound) || !qualifies(m) {
+		if !qualifies(m) {
+			continue
+		}
+		p := order(m)
+		p.at = i
+		if bounded && p.compare(most) > 0 {
 			continue
 		}
 		if list == nil {
-			list = make([]int, 0, min(2*n, len(q.s.Members)))
+			list = make([]place, 0, min(2*n, len(q.s.Members)))
 		}
-		if list = append(list, i); len(list) == 2*n {
-			q.divide(list, n, less)
+		if list = append(list, p); len(list) == 2*n {
+			divide(list, n)
 			list = list[:n]
-			bound = &q.s.Members[slices.MaxFunc(list, q.comparing(less))]
+			most, bounded = slices.MaxFunc(list, place.compare), true
 		}
 	}
 	if len(list) > n {
-		q.divide(list, n, less)
+		divide(list, n)
 		list = list[:n]
 	}
 	return list
 }
 
 // divide puts the n least of the list before the others (Hoare's selection).
-func (q *pass) divide(list []int, n int, less func(a, b *Member) bool) {
+func divide(list []place, n int) {
 	for lo, hi := 0, len(list); hi-lo > 1 && n > lo && n < hi; {
-		pivot := &q.s.Members[q.middle(list[lo], list[lo+(hi-lo)/2], list[hi-1], less)]
+		pivot := middle(list[lo], list[lo+(hi-lo)/2], list[hi-1])
 		i, j := lo, hi-1
 		for i <= j {
-			for less(&q.s.Members[list[i]], pivot) {
+			for list[i].compare(pivot) < 0 {
 				i++
 			}
-			for less(pivot, &q.s.Members[list[j]]) {
+			for pivot.compare(list[j]) < 0 {
 				j--
 			}
 			if i <= j {
@@ -100,31 +137,16 @@ func (q *pass) divide(list []int, n int, less func(a, b *Member) bool) {
 	}
 }
 
-// middle is the one of three positions that is neither the least nor the
-// greatest.
-func (q *pass) middle(a, b, c int, less func(a, b *Member) bool) int {
-	m := func(i int) *Member { return &q.s.Members[i] }
-	if less(m(b), m(a)) {
+// middle is the one of three that is neither the least nor the greatest.
+func middle(a, b, c place) place {
+	if b.compare(a) < 0 {
 		a, b = b, a
 	}
 	switch {
-	case less(m(c), m(a)):
+	case c.compare(a) < 0:
 		return a
-	case less(m(c), m(b)):
+	case c.compare(b) < 0:
 		return c
 	}
 	return b
-}
-
-// comparing makes an order of positions. No two members are equal in it.
-func (q *pass) comparing(less func(a, b *Member) bool) func(i, j int) int {
-	return func(i, j int) int {
-		switch {
-		case i == j:
-			return 0
-		case less(&q.s.Members[i], &q.s.Members[j]):
-			return -1
-		}
-		return 1
-	}
 }

@@ -90,7 +90,8 @@ func Decide(s *Snapshot, now time.Time) *Plan {
 		q.read()
 	}
 	if q.ahead && q.invalid == nil {
-		return Decide(s.asOf(now), now)
+		*q = pass{s: s.asOf(now), now: now, plan: &Plan{}, target: s.Target, current: s.Current}
+		q.read()
 	}
 	q.gate = q.closed()
 	if q.readable() {

@@ -313,7 +313,7 @@ func TestNew_wakes(t *testing.T) {
 		if !until.After(now) {
 			t.Fatalf("a plan of %s asks to be made again at %s", now, until)
 		}
-		if slices.ContainsFunc(s.Members, func(m Member) bool { return m.ahead(now) }) ||
+		if slices.ContainsFunc(s.Members, func(m Member) bool { return m.ahead(now.Unix()) || m.NextAttempt.After(m.nextAttempt(now)) }) ||
 			slices.ContainsFunc(s.Target.Failures, func(f Failure) bool { return f.At.After(now) }) {
 			return // what counts as now changes all the time
 		}

@@ -54,7 +54,7 @@ func (q *pass) verdict(i int, m *Member, v *verdicts) int {
 		return v.stuck
 	case q.partition() > 0 && q.allowed == 0:
 		return v.partitioned
-	case q.bound != nil && q.before(q.bound, m):
+	case q.bound != nil && q.s.Policy.Before(q.bound, m):
 		return v.partitioned
 	case q.done.has(i):
 		return v.rolling
@@ -114,17 +114,12 @@ func (q *pass) blocked(r Reason) (n, example int) {
 
 // moving reports whether something is on its way to the target.
 func (q *pass) moving() bool {
-	if q.plan.Counts.Rolling > 0 || q.plan.Counts.Repairing > 0 {
+	if q.plan.Counts.Rolling > 0 || q.plan.Counts.Repairing > 0 || q.l.moving > 0 {
 		return true
 	}
 	for i := range q.plan.Actions {
 		switch a := &q.plan.Actions[i]; a.Kind {
 		case Disrupt, CreateSlot:
-			return true
-		}
-	}
-	for _, i := range q.odd {
-		if m := &q.s.Members[i]; m.live() || !m.leaving() && !m.served() && !m.NoRoom && m.Phase != Quarantined {
 			return true
 		}
 	}
@@ -259,13 +254,22 @@ func (q *pass) stalled() Condition {
 }
 
 // latest is the member that has been on its way into service for longest; nil if
-// none is.
+// none is. One that this plan acts upon sets out now.
 func (q *pass) latest() *Member {
+	if q.l.oldest == 0 {
+		return nil
+	}
+	if !q.done.has(q.l.oldest - 1) {
+		return &q.s.Members[q.l.oldest-1]
+	}
 	var first *Member
 	var oldest time.Time
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if since, on := q.underway(m); on && !q.done.has(i) && (first == nil || since.Before(oldest)) {
+		if q.done.has(i) {
+			continue
+		}
+		if since, on := q.underway(m); on && (first == nil || since.Before(oldest)) {
 			first, oldest = m, since
 		}
 	}

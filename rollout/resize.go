@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // refill takes back slots that only drain, then makes new ones.
 func (q *pass) refill() {
@@ -20,6 +23,7 @@ func (q *pass) refill() {
 	if !q.mayFill() {
 		return
 	}
+	q.plan.Actions = slices.Grow(q.plan.Actions, max(0, q.missing()))
 	for q.missing() > 0 {
 		if !q.create(WhyFill) {
 			return
@@ -138,7 +142,9 @@ func (q *pass) shrink(n int) {
 	if q.s.Deleting {
 		why = WhyPoolDeleted
 	}
-	for _, i := range q.least(n, q.removable, q.goesBefore) {
+	list := q.least(n, q.removable, q.goesBefore)
+	q.plan.Actions = slices.Grow(q.plan.Actions, len(list))
+	for _, i := range list {
 		if !q.spare(&q.s.Members[i]) {
 			return // those behind it serve as well
 		}

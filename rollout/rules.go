@@ -69,14 +69,15 @@ func (q *pass) matches(m *Member) bool {
 
 // Rule 10: a scale-down removes what is down, then what is stale, then the
 // highest index. goesBefore is that order.
-func (q *pass) goesBefore(a, b *Member) bool {
-	if x, y := a.InService(), b.InService(); x != y {
-		return !x
+func (q *pass) goesBefore(m *Member) place {
+	p := place{b: 1, c: -int64(m.Index)}
+	if m.InService() {
+		p.a = 1
 	}
-	if x, y := q.off(a), q.off(b); x != y {
-		return x
+	if q.off(m) {
+		p.b = 0
 	}
-	return a.Index > b.Index
+	return p
 }
 
 // Rule 11: refill makes what is missing minus what is being made. missing is how

@@ -69,20 +69,13 @@ func (q *pass) because(r Reason) string {
 // usedBy names the first member that uses up what may be out of service, why,
 // and what would let a rollout go on.
 func (q *pass) usedBy() string {
-	var first *Member
-	n := 0
-	for _, i := range q.odd {
-		m := &q.s.Members[i]
-		if m.InService() || m.leaving() || m.Phase == Quarantined {
-			continue
-		}
-		n++
-		if first == nil || !stays(first) && stays(m) {
-			first = m
-		}
-	}
-	if first == nil {
+	n := q.l.out
+	if n == 0 {
 		return q.steadyUse()
+	}
+	first := &q.s.Members[q.l.firstOut-1]
+	if q.l.firstStuck > 0 {
+		first = &q.s.Members[q.l.firstStuck-1]
 	}
 	others := ""
 	if n > 1 {

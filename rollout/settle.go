@@ -3,6 +3,9 @@ package rollout
 // takeBack withdraws the disruptions of members that only drain and are not to
 // go any more.
 func (q *pass) takeBack() {
+	if q.l.disrupted == 0 {
+		return
+	}
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		if !m.drains() {
@@ -52,6 +55,9 @@ func (q *pass) undo(i int, why Why) {
 // grant gives slots without a body what may be born in them now, if that is
 // something else than before, and adopts members of unknown revision.
 func (q *pass) grant() {
+	if q.l.unborn == 0 && q.plan.Counts.Unknown == 0 {
+		return
+	}
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
 		switch {

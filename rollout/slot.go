@@ -107,7 +107,7 @@ func (m Member) asOf(now time.Time) Member {
 
 // notAfter is the time, or now if a clock that was ahead wrote it.
 func notAfter(t, now time.Time) time.Time {
-	if t.After(now) {
+	if t.After(now) && !now.IsZero() {
 		return now
 	}
 	return t
@@ -116,6 +116,9 @@ func notAfter(t, now time.Time) time.Time {
 // nextAttempt is when the next birth is tried, no later than a clock that is
 // right can have written it.
 func (m *Member) nextAttempt(now time.Time) time.Time {
+	if !m.NextAttempt.After(now) {
+		return m.NextAttempt
+	}
 	return notAfter(m.NextAttempt, now.Add(BackoffAfter(max(1, int(m.Attempts)))))
 }
 
@@ -435,15 +438,17 @@ func (m Member) WithoutRoom(now time.Time) Member {
 	return m.backOff(now)
 }
 
+// Bounds of BackoffAfter.
+const firstBackoff, longestBackoff = 10 * time.Second, 10 * time.Minute
+
 // BackoffAfter is the time between the n-th failed attempt in a row and the
 // next one: ten seconds, doubled each time, ten minutes at most.
 func BackoffAfter(n int) time.Duration {
-	const first, most = 10 * time.Second, 10 * time.Minute
 	if n < 1 {
 		return 0
 	}
 	if n > 7 {
-		return most
+		return longestBackoff
 	}
-	return min(first<<(n-1), most)
+	return min(firstBackoff<<(n-1), longestBackoff)
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -32,7 +33,15 @@ var phaseNames = [...]string{
 	"Unready", "Updating", "Draining", "Terminating", "Failed", "Quarantined",
 }
 
-func (p Phase) String() string { return phaseNames[p] }
+func (p Phase) String() string { return nameOf(phaseNames[:], int(p)) }
+
+// nameOf is the name of a number, or the number in words if it has none.
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "unknown " + strconv.Itoa(i)
+}
 
 // ParsePhase returns the phase with the name; Pending for the empty one.
 func ParsePhase(name string) (Phase, bool) {
@@ -70,7 +79,7 @@ const (
 
 var causeNames = [...]string{"", "Drift", "ScaleDown", "Failed", "ClaimEnded", "Requested"}
 
-func (c Cause) String() string { return causeNames[c] }
+func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
 
 // ParseCause returns the cause with the name.
 func ParseCause(name string) (Cause, bool) {
@@ -99,8 +108,7 @@ type Disruption struct {
 }
 
 // Member is what the engine knows of one slot. What is looked at for every
-// member in every pass comes first, and the whole fills four cache lines: memory
-// is what a large pool waits for.
+// member in every pass comes first: memory is what a large pool waits for.
 type Member struct {
 	// Index is the slot's place in its pool.
 	Index int
@@ -483,7 +491,7 @@ const (
 
 var kindNames = [...]string{"RecordFailure", "Recover", "Halt", "Stand", "Undo", "Grant", "Disrupt", "CreateSlot"}
 
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string { return nameOf(kindNames[:], int(k)) }
 
 // Action is one write. Every write to a member is meant for the snapshot's
 // version of it: one that has changed since is left alone.

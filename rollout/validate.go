@@ -38,10 +38,13 @@ func (s *Snapshot) Validate() error {
 	return nil
 }
 
-// ahead reports whether a clock that was ahead wrote some of the member.
-func (m *Member) ahead(now time.Time) bool {
-	return m.BornAt.After(now) || m.PhaseSince.After(now) || m.ServedSince.After(now) || m.DownSince.After(now) ||
-		m.UnsettledSince.After(now) || m.RecoveredAt.After(now) || m.Disruption.Since.After(now) || m.NextAttempt.After(m.nextAttempt(now))
+// ahead reports whether a clock that was ahead wrote some of the member, by a
+// second at least; now is in seconds. The next attempt is looked at where it
+// matters, but for one that is out of reach.
+func (m *Member) ahead(now int64) bool {
+	return m.PhaseSince.Unix() > now || m.ServedSince.Unix() > now || m.DownSince.Unix() > now || m.Disruption.Since.Unix() > now ||
+		m.BornAt.Unix() > now || m.UnsettledSince.Unix() > now || m.RecoveredAt.Unix() > now ||
+		m.NextAttempt.Unix() > now+int64(longestBackoff/time.Second)+1
 }
 
 // asOf is the snapshot with each stored time that is later than now as now.

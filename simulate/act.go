@@ -176,15 +176,15 @@ func (e createPoolEdit) apply(w *world, p *pool) {
 		w.say("user", "cannot create "+p.name+" before the former one is gone, and tries again")
 		p.wanted = true
 	default:
-		p.found()
+		p.recreate()
 	}
 }
 
 // gone reports whether the pool was deleted and nothing is left of it.
 func (p *pool) gone() bool { return p.spec.deleting && len(p.slots) == 0 }
 
-// again creates a pool that is gone now and that somebody wants again.
-func (p *pool) again() {
+// recreateOnceGone creates a pool that somebody wants again, if it is gone now.
+func (p *pool) recreateOnceGone() {
 	w := p.w
 	if !p.wanted || !p.gone() {
 		return
@@ -194,14 +194,14 @@ func (p *pool) again() {
 		w.atomic(func() {
 			w.judge.begin()
 			if p.gone() {
-				p.found()
+				p.recreate()
 			}
 		})
 	})
 }
 
-// found makes the pool anew. Nothing is known of the one that had its name.
-func (p *pool) found() {
+// recreate makes the pool anew. Nothing is known of the one that had its name.
+func (p *pool) recreate() {
 	p.w.say("user", "creates "+p.name+" again")
 	next := *p.spec
 	next.deleting, next.retry = false, retryRequest{}
@@ -219,7 +219,8 @@ func (p *pool) reset(state *stateRecord) {
 // flap is how a body goes up and down until a time.
 type flap struct{ up, down, until time.Duration }
 
-// do is what somebody does to the slot with a command; it returns what is said.
+// act does to the slot what a command of pawl does, unless that refuses, and
+// returns what is said.
 func (e *memberEdit) act(p *pool, next *slot) string {
 	name := p.member(e.index)
 	cannot := func(why string) string { return fmt.Sprintf("cannot %s %s: %s", e.do, name, why) }

@@ -27,6 +27,22 @@
 // and all that is on its way; a start lists what is stored, and acts once the
 // list has arrived, which may take as long as any read.
 //
+// What users do at one instant reaches each reader at one instant, whole. The
+// binder serves the claims that wait in the order in which they were made, as
+// many in one pass as there are free members. After a start or an outage of the
+// API server each claim has one whole heartbeat.
+//
+// A pool of a thousand members or more gets four passes of the planner a second
+// at most, as any pool does from the real controller.
+//
+// # Clocks
+//
+// The world has one clock, which expressions read as t. The controllers have
+// another, which an entry may set back or forward: what they store and compare
+// is of that one, while bodies boot and stop, and timers run, by the first.
+// When claims were last renewed is counted by the first too, as a process does
+// that looks at its own clock only. The API server stamps claims by the first.
+//
 // # What is looked at, and when
 //
 // A judge looks after every single write and every change of a body. What lies
@@ -45,8 +61,11 @@
 //
 // A revision is a name here, and what is stored keeps its name: another hash
 // algorithm comes to a restart. A renderer that changes makes another revision
-// of every template, called A' where it was A; how bodies of A behave holds for
-// A' too, unless the file says otherwise.
+// of every template, called A' where it was A; so does a source whose content
+// changes. Each further combination of renderer and content adds an apostrophe,
+// and one that comes back has the name that it had. All sources say "1" at the
+// start. How bodies of A behave holds for A' too, unless the file says
+// otherwise.
 //
 // # Random worlds
 //
@@ -66,9 +85,10 @@
 // # What the simulator does not have yet
 //
 // A file may ask for what the format knows and the simulator does not:
-// budgets, groups, roles, handovers, hooks, autoscaling. It is read as far as
-// that goes, and [Scenario.Needs] says what is missing; such a file waits, and
-// neither passes nor fails.
+// budgets, groups, roles, handovers, hooks, autoscaling, a second leader, a
+// restore from a backup. It is read as far as that goes, and [Scenario.Needs]
+// says what is missing; such a file waits, and neither passes nor fails.
+// [Scenario.Unlive] says why a file cannot be played on a real API server.
 //
 // # Forecasts
 //

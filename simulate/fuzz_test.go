@@ -38,7 +38,8 @@ pool:
     onClaimed: Notify
   claims: {defaultTTL: 5m, maxTTL: 10m, heartbeat: 1m, onRelease: Reuse, prefer: Updated}
 world:
-  {boot: 10s, stop: 5s, drain: 1s, bootTimeout: 1m, capacity: 12, lag: 2s, revisions: {bad: {outcome: Crash, after: 5s, boot: 1s, stop: 1s}}}
+  {boot: 10s, stop: 5s, drain: 1s, bootTimeout: 1m, capacity: 12, lag: 2s, date: 2026-03-28T23:00:00Z,
+   revisions: {bad: {outcome: Crash, after: 5s, boot: 1s, stop: 1s}, worse: {outcome: Flap, up: 5s, down: 3s}}}
 start:
   target: A
   current: A
@@ -54,6 +55,14 @@ timeline:
   - {at: 6s, release: c}
   - {at: 7s, set: {update: {method: InPlace, maxSurge: null}, maxMembers: null}}
   - {at: 8s, member: 0, health: Down, occupancy: Unknown, role: replica, hold: "", cost: 2, revision: "", refuse: {for: 1m}, delete: body}
+  - {at: 8s, member: 1, health: Flap, up: 4s, down: 3s, until: 5m, do: recycle, stop: never}
+  - {at: 8s, member: 1, do: cordon, stop: 3s}
+  - {at: 8s, member: 1, do: uncordon}
+  - {at: 8s, member: 2, do: skip}
+  - {at: 9s, do: retry}
+  - {at: 9s, do: undo, to: A}
+  - {at: 9s, source: scripts, content: "2"}
+  - {at: 9s, clock: {jump: -1h}}
   - {at: 9s, crash: {for: 5s}}
   - {at: 10s, lose: all, for: 10s}
   - {when: "failed > 0", repeat: 2, crash: {for: 0s}}
@@ -61,6 +70,7 @@ timeline:
   - {at: 6m, upgrade: {renderer: changed}}
   - {at: 7m, world: {capacity: null, revisions: {bad: null}}}
   - {at: 8m, delete: pool}
+  - {at: 9m, create: pool}
 live: false
 run: 1h
 expect:
@@ -68,7 +78,7 @@ expect:
   never: ["claims.exists(c, claims[c].member > 100)", "t < 0"]
   at: {5m: ["pools.pool.free >= 0"]}
   within: {1h: ["true"]}
-  finally: ["target == current || inService + surge + repairing >= 0"]
+  finally: ["next != 'x' && status.free >= 0 && waiting + refused + writes >= 0", "target == current || inService + surge + repairing >= 0"]
   creates: {min: 0, max: 1000}
   deletes: {min: 0}
   order: []

@@ -70,6 +70,30 @@ func TestParse_Wrong(t *testing.T) {
 		"which pool":          {"there are two", "name: x\npools: {a: {}, b: {}}\ntimeline:\n  - {at: 1s, revise: B}\n", "x.yaml:4: timeline entry: which pool?"},
 		"lose":                {"losses have names", "name: x\npool: {}\ntimeline:\n  - {at: 1s, lose: hope}\n", "x.yaml:4: lose must be one of"},
 		"patch":               {"a patch is checked, too", "name: x\npool: {}\ntimeline:\n  - {at: 1s, set: {update: {paus: true}}}\n", `x.yaml:4: unknown field "update.paus"`},
+		"recycle a pool":      {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, do: recycle}\n", "x.yaml:4: do: recycle is for one member: add member"},
+		"retry a member":      {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, do: retry}\n", "x.yaml:4: do: retry is for a whole pool: leave member out"},
+		"do":                  {"commands are few", "name: x\npool: {}\ntimeline:\n  - {at: 1s, do: pray}\n", "x.yaml:4: do must be one of retry, undo"},
+		"do to a member":      {"commands are few", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, do: pray}\n", "x.yaml:4: do with a member must be one of recycle, skip"},
+		"undo to what":        {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, do: undo}\n", "x.yaml:4: do: undo needs the revision to go back to"},
+		"retry to":            {"to is for undo", "name: x\npool: {}\ntimeline:\n  - {at: 1s, do: retry, to: A}\n", `x.yaml:4: timeline entry: field "to" does not belong here`},
+		"source":              {"what does it say?", "name: x\npool: {}\ntimeline:\n  - {at: 1s, source: s}\n", "x.yaml:4: source needs content"},
+		"clock":               {"which way?", "name: x\npool: {}\ntimeline:\n  - {at: 1s, clock: {}}\n", "x.yaml:4: clock needs jump"},
+		"jump":                {"a jump is a duration", "name: x\npool: {}\ntimeline:\n  - {at: 1s, clock: {jump: far}}\n", `x.yaml:4: clock.jump must be a duration such as -1h or 30m, not "far"`},
+		"create":              {"only pools are created", "name: x\npool: {}\ntimeline:\n  - {at: 1s, create: member}\n", "x.yaml:4: create must be one of pool"},
+		"stop":                {"an end is a time", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, stop: later}\n", `x.yaml:4: stop must be never or a duration such as 10s, not "later"`},
+		"flap":                {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, health: Flap, up: 1s}\n", "x.yaml:4: health: Flap needs up and down, such as"},
+		"flap at once":        {"it would never end", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, health: Flap, up: 0s, down: 1s}\n", "x.yaml:4: up must be more than 0s"},
+		"up without":          {"up is for flaps", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, health: Down, up: 1s}\n", `field "up" does not belong here`},
+		"flapping":            {"the cure is named", "name: x\npool: {}\nworld: {revisions: {B: {outcome: Flap}}}\n", "x.yaml:3: world.revisions.B: outcome Flap needs up and down"},
+		"date":                {"a date is a time", "name: x\npool: {}\nworld: {date: soon}\n", `x.yaml:3: world.date must be a time such as 2026-03-28T23:00:00Z, not "soon"`},
+		"date later":          {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, world: {date: 2026-03-28}}\n", "x.yaml:4: world.date is for the start of the story; say clock"},
+		"no such group":       {"groups have names", "name: x\ngroups: {a: {}}\ntimeline:\n  - {at: 1s, group: b, revise: B}\n", `x.yaml:4: there is no group "b"`},
+		"which group":         {"there is none", "name: x\npool: {}\ntimeline:\n  - {at: 1s, member: 0, roll: owner}\n", "x.yaml:4: timeline entry: which group?"},
+		"no such budget":      {"budgets have names", "name: x\npool: {}\ntimeline:\n  - {at: 1s, budget: b, delete: budget}\n", `x.yaml:4: there is no budget "b"`},
+		"budget verb":         {"the cure is named", "name: x\npool: {}\nbudgets: {b: {}}\ntimeline:\n  - {at: 1s, budget: b, revise: B}\n", "x.yaml:5: timeline entry: a budget needs exactly one of set, delete, create"},
+		"namespace verb":      {"the cure is named", "name: x\npool: {}\ntimeline:\n  - {at: 1s, namespace: n, create: namespace}\n", "x.yaml:4: timeline entry: a namespace can only be deleted"},
+		"no group in it":      {"groups have names", "name: x\ngroups: {a: {}}\nexpect:\n  never: [ \"groups.b.free > 0\" ]\n", `there is no group "b"`},
+		"no budget in it":     {"budgets have names", "name: x\npool: {}\nexpect:\n  never: [ \"budgets.b.used > 0\" ]\n", `there is no budget "b"`},
 		"expression":          {"expressions are compiled", "name: x\npool: {}\nexpect:\n  always: [ \"free >=\" ]\n", `x.yaml:4: expression "free >=": Syntax error`},
 		"no truth":            {"an expectation is true or false", "name: x\npool: {}\nexpect:\n  always: [ \"free + 1\" ]\n", "is a int and not true or false"},
 		"no such variable":    {"names are checked", "name: x\npool: {}\nexpect:\n  always: [ \"fre > 1\" ]\n", "undeclared reference to 'fre'"},
@@ -118,13 +142,41 @@ func TestParse_AllErrors(t *testing.T) {
 
 func TestParse_Needs(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"autoscale": {"name: x\npool: {autoscale: {minFree: 1}}\n", "autoscale"},
-		"occupancy": {"name: x\npool: {occupancy: {expression: x}}\n", "occupancy"},
-		"roles":     {"name: x\npool: {update: {roles: {order: [primary]}}}\n", "update.roles"},
-		"patch":     {"name: x\npool: {}\ntimeline: [{at: 1s, set: {hooks: {reset: x}}}]\n", "hooks"},
-		"budgets":   {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},
-		"groups":    {"name: x\ngroups: {g: {mode: Hold}}\nstart: {members: {g: [{role: primary}]}}\n", "groups"},
-		"grants":    {"name: x\npool: {}\nexpect: {grants: 3}\n", "expect.grants"},
+		"autoscale":               {"name: x\npool: {autoscale: {minFree: 1}}\n", "autoscale"},
+		"occupancy":               {"name: x\npool: {occupancy: {expression: x}}\n", "occupancy"},
+		"roles":                   {"name: x\npool: {update: {roles: {order: [primary]}}}\n", "update.roles"},
+		"patch":                   {"name: x\npool: {}\ntimeline: [{at: 1s, set: {hooks: {reset: x}}}]\n", "hooks"},
+		"budgets":                 {"name: x\npool: {}\nbudgets: {cell: {maxRolling: 1}}\n", "budgets"},
+		"groups":                  {"name: x\ngroups: {g: {mode: Hold}}\nstart: {members: {g: [{role: primary}]}}\n", "groups"},
+		"occupancy as by default": {"name: x\npool: {occupancy: claims, hooks: {onFailure: Replace}, autoscale: null, drain: {}}\n", ""},
+		"leader":                  {"name: x\npool: {}\ntimeline: [{at: 1s, leader: {overlap: 5s}}]\n", "leader"},
+		"restore":                 {"name: x\npool: {}\ntimeline: [{at: 1s, restore: {without: status}}]\n", "restore"},
+		"namespace":               {"name: x\npool: {labels: {tier: gpu}}\nnamespaces: {pool: {name: n, labels: {a: b}}}\ntimeline: [{at: 1s, namespace: n, delete: namespace}]\n", "namespaces"},
+		"handover":                {"name: x\npool: {update: {handover: {before: primary, timeout: 1m}}}\nworld: {handover: {takes: 3s, outcome: Lies, s1: {outcome: Fails}}}\n", "update.handover"},
+		"one group": {`name: x
+groups: {g: {mode: Hold, update: {maxInFlight: 2, windows: [], roles: {order: [replica, primary], shardBy: shard}, handover: {before: primary}}}}
+start: {target: A, members: [{role: primary, shard: s1, synced: true}]}
+timeline:
+  - {at: 1s, revise: B}
+  - {at: 1s, set: {update: {paused: true, roles: null}}}
+  - {at: 1s, group: g, member: 0, roll: owner}
+  - {at: 1s, member: 0, synced: false}
+  - {at: 1s, member: 0, health: Down}
+  - {at: 1s, do: retry}
+  - {when: "updated == 1 && conditions.Held.status == 'True' && groups.g.holder.name == ''", crash: {for: 1s}}
+  - {at: 2s, lose: roles, for: 1m}
+`, "groups"},
+		"budget": {`name: x
+pools: {a: {}, b: {}}
+budgets: {cell: {per: Budget, maxRolling: "25%"}}
+timeline:
+  - {at: 1s, budget: cell, set: {maxRolling: 1}}
+  - {at: 2s, budget: cell, delete: ledger}
+  - {at: 3s, budget: cell, delete: budget}
+  - {at: 4s, budget: cell, create: budget}
+expect: {always: ["budgets.cell.used <= budgets.cell.limit && !('a-0' in budgets.cell.holders)"]}
+`, "budgets"},
+		"grants": {"name: x\npool: {}\nexpect: {grants: 3}\n", "expect.grants"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +184,7 @@ func TestParse_Needs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{c.want}, s.Needs); diff != "" {
+			if diff := cmp.Diff(c.want, strings.Join(s.Needs, ", ")); diff != "" {
 				t.Errorf("needs: %s", diff)
 			}
 		})

@@ -166,7 +166,7 @@ func (c *conditions) named(name string) rollout.Condition {
 var blockerNames = strings.Fields(`ManualPolicy Paused Claimed Busy OccupancyUnknown Held Partitioned
 	OutsideWindow InFlightLimit UnavailableLimit FloorReached FloorUnreachable NoSurgeCapacity BudgetFull
 	WaitsForRole HandoverPending RoleUnknown PoolResizing Unreachable SourcesUnresolved
-	RevisionNotReproducible Halted FailedReplacement Backoff WritesUnseen Rolling Next`)
+	RevisionNotReproducible Halted FailedReplacement Unproven Backoff WritesUnseen Rolling Next`)
 
 // describe is a picture in a few lines: the numbers of each pool, and its
 // members, those that are alike together.

@@ -109,7 +109,7 @@ func (p *pool) place(m *memberSetup) {
 	s.Member = rollout.Member{
 		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
 		Phase: rollout.Available, Occupancy: m.occupancy, Cost: int32(m.cost),
-		BornAt: before.Add(-p.w.nature.boot), PhaseSince: before, ServedSince: before, BootTook: p.w.nature.boot,
+		BornAt: before.Add(-p.w.nature.bootOf(m.revision)), PhaseSince: before, ServedSince: before, BootTook: p.w.nature.bootOf(m.revision),
 	}
 	if m.held {
 		s.holdUntil = m.holdUntil
@@ -129,8 +129,7 @@ func (p *pool) place(m *memberSetup) {
 		s.lastClaim = c.uid
 		p.holders[c.uid] = m.index
 	case stateProvisioning:
-		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince = rollout.Provisioning, start, start, time.Time{}
-		s.BootTook = 0
+		s.Phase, s.BornAt, s.PhaseSince, s.ServedSince, s.BootTook = rollout.Provisioning, start, start, time.Time{}, 0
 		b.booted = false
 		b.start()
 	case stateUnready:

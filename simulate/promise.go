@@ -167,7 +167,7 @@ func (j *judge) born(b *body) {
 		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
 	n, most := b.p.counted().staying, b.p.ceiling()
-	if s := b.p.slots.get(b.index); n > most && s.holdUntil < j.w.clock() && j.w.nature.lag == 0 {
+	if s := b.p.slots.get(b.index); n > most && !s.held(j.w.clock()) && j.w.nature.lag == 0 {
 		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
 	}
 }

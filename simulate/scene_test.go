@@ -141,6 +141,11 @@ timeline:
   - {at: 80s, member: 1, health: Down, hold: forever, delete: body}
   - {at: 90s, world: {capacity: 0, revisions: {bad: {outcome: Ready}}}}
   - {at: 100s, delete: pool}
+  - {at: 110s, create: pool}
+  - {at: 120s, do: retry}
+  - {at: 130s, do: undo, to: A}
+  - {at: 140s, clock: {jump: -1h}}
+  - {at: 150s, member: 0, health: Flap, up: 3s, down: 2s, until: 1h, do: cordon, stop: never}
   - {when: "free == 0", crash: {for: 1s}}
 `))
 	if err != nil {
@@ -159,6 +164,13 @@ timeline:
 		{80 * time.Second, []Edit{{Pool: "pool", Member: &MemberChange{Index: 1, Health: "Down", Hold: &never, Delete: "body"}}}},
 		{90 * time.Second, []Edit{{Pool: "pool", World: &WorldChange{}}}},
 		{100 * time.Second, []Edit{{Pool: "pool", DeletePool: true}}},
+		{110 * time.Second, []Edit{{Pool: "pool", CreatePool: true}}},
+		{120 * time.Second, []Edit{{Pool: "pool", Retry: true}}},
+		{130 * time.Second, []Edit{{Pool: "pool", Undo: "A"}}},
+		{140 * time.Second, []Edit{{Pool: "pool", Jump: -time.Hour}}},
+		{150 * time.Second, []Edit{{Pool: "pool", Member: &MemberChange{
+			Health: "Flap", Flap: &Flap{3 * time.Second, 2 * time.Second, time.Hour}, Do: "cordon", Stop: &never,
+		}}}},
 	}
 	if diff := cmp.Diff(want, st.Timeline, cmpopts.IgnoreUnexported(WorldChange{})); diff != "" {
 		t.Errorf("timeline (-want +got):\n%s", diff)

@@ -42,7 +42,7 @@ type slot struct {
 }
 
 // held tells whether a hold is in force, by the controllers' clock.
-func (s *slot) held(now time.Duration) bool { return now < s.holdUntil }
+func (s *slot) held(now time.Duration) bool { return s.holdUntil > 0 && now < s.holdUntil }
 
 // inService as the design defines it, from what is recorded.
 func (s *slot) inService() bool {
@@ -239,7 +239,7 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
 	if next == nil {
 		p.forget(index)
-		p.again()
+		p.recreateOnceGone()
 	}
 	w.changed()
 	return by == byWorld || !w.down

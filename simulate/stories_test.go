@@ -243,6 +243,7 @@ func TestJudge_Births(t *testing.T) {
 			w.now = time.Hour
 			p := w.pools[0]
 			p.claims.put(99, &claim{name: "waits", uid: 99, phase: "Pending", wanted: -1, member: -1})
+			p.attend(99)
 			p.planner.cache.spec = p.spec
 			c.a.Kind, c.a.Index, c.a.Revision = rollout.CreateSlot, 2, "A"
 			w.judge.made(p, &c.a, p.slots, 1)

@@ -211,8 +211,8 @@ type Claims struct {
 	MaxTTL *metav1.Duration `json:"maxTTL,omitempty"`
 	// heartbeat is how often a holder has to renew its claim, by setting
 	// spec.renewTime; one that did not for this long has expired. 1s or more.
-	// After Pawl has started, every claim has one whole heartbeat again. Absent:
-	// nobody has to.
+	// After Pawl has started, or could not reach the API server for a while, every
+	// claim has one whole heartbeat again. Absent: nobody has to.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -294,7 +294,8 @@ type PoolStatus struct {
 	// waitingClaims is the number of claims that wait for a member.
 	// +optional
 	WaitingClaims int32 `json:"waitingClaims"`
-	// currentRevision is the last revision on which the whole pool once stood.
+	// currentRevision is the last revision on which the pool stood or, before that,
+	// the first one of which a body recovered. Absent: no body has recovered yet.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// targetRevision is what the template says now.

@@ -135,8 +135,8 @@ type sides struct {
 // stale is the revision to compare with where none is named: the current one,
 // or else what most of the stale members run; empty if there is neither.
 func (p *past) stale() string {
-	if p.current() != p.wanted() {
-		return p.current()
+	if id := p.current(); id != "" && id != p.wanted() {
+		return id
 	}
 	on, most := p.on(), ""
 	for _, r := range p.stored.Revisions {

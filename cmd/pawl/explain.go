@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // fewPlaces is how many places in which revisions differ are named.
@@ -227,12 +228,15 @@ func (e *explanation) numbers() numbers {
 // the template if something is.
 func (e *explanation) target(b *strings.Builder) {
 	s := e.snapshot
-	if s.Target.ID != s.Current.ID {
+	switch {
+	case s.Current.ID == "":
+		fmt.Fprintf(b, "target: revision %s; there is no current revision, since no body of the pool has recovered yet\n", s.Target.ID)
+	case s.Target.ID != s.Current.ID:
 		fmt.Fprintf(b, "target: revision %s, from %s\n", s.Target.ID, s.Current.ID)
 		if places := e.differs(e.current(), string(s.Target.ID)); places != "" {
 			fmt.Fprintf(b, "differs: %s\n", places)
 		}
-	} else {
+	default:
 		fmt.Fprintf(b, "target: revision %s\n", s.Target.ID)
 	}
 	for _, line := range remarks(e.stored.Pool, e.now) {
@@ -359,9 +363,10 @@ func (e *explanation) steps(position int) []string {
 // after is what ends the member's wait and what comes then; empty if the
 // sentence about the member says it already.
 func (e *explanation) after(position int) string {
-	m, stale := e.stored.Members[position], e.plan.Verdict(&e.snapshot.Members[position]) != ""
-	claims := e.stored.Pool.Spec.Claims
-	reuse := claims != nil && claims.OnRelease != nil && *claims.OnRelease == v1alpha1.ReleaseReuse
+	m, blocker := e.stored.Members[position], e.plan.Verdict(&e.snapshot.Members[position])
+	release := snapshot.Release(e.stored.Pool, m, e.now)
+	release.Waiting, release.Stale, release.Blocker = e.snapshot.Waiting, e.plan.Counts.Stale, blocker
+	ends := release.Disruption(m.Status.Incarnation, e.now)
 	switch d := disruption(m); {
 	case d != nil && d.Action == v1alpha1.ActionRemove:
 		return "its body goes, and the member with it"
@@ -371,9 +376,11 @@ func (e *explanation) after(position int) string {
 		return "its body goes, and the next one waits for its revision"
 	case m.Spec.Claim == nil:
 		return ""
-	case !reuse:
+	case ends.Update:
+		return fmt.Sprintf("when claim %s ends, it is updated", m.Spec.Claim.Name)
+	case ends.Cause != rollout.NoCause:
 		return fmt.Sprintf("when claim %s ends, it gets a new body", m.Spec.Claim.Name)
-	case stale:
+	case blocker != "":
 		return fmt.Sprintf("when claim %s ends, it takes its turn in the rollout", m.Spec.Claim.Name)
 	}
 	return fmt.Sprintf("when claim %s ends, it is free again as it is", m.Spec.Claim.Name)

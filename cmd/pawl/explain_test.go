@@ -50,6 +50,72 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplain_released: how a stale member goes back depends on the pool and on
+// whether a claim waits.
+func TestExplain_released(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reason string
+		change func(p *v1alpha1.Pool)
+		waits  bool
+		want   string
+	}{
+		"replace":           {"nobody gets a used body", func(*v1alpha1.Pool) {}, false, "it gets a new body"},
+		"reuse":             {"the rollout takes it", func(p *v1alpha1.Pool) { reuse(p) }, false, "it takes its turn in the rollout"},
+		"reuse, and a wait": {"nobody gets a stale body that a rollout could take", func(p *v1alpha1.Pool) { reuse(p) }, true, "it gets a new body"},
+		"in place": {"nor one that could be updated", func(p *v1alpha1.Pool) {
+			reuse(p)
+			p.Spec.Update.Method = new(v1alpha1.MethodInPlace)
+		}, true, "it is updated"},
+		"paused": {"what no rollout may take is free again", func(p *v1alpha1.Pool) {
+			reuse(p)
+			p.Spec.Update.Paused = new(true)
+		}, true, "it takes its turn in the rollout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, objects := world(t)
+			tt.change(p)
+			if tt.waits {
+				objects = append(objects, &v1alpha1.Claim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "next", UID: "c2"}, Spec: v1alpha1.ClaimSpec{Pool: "web"}})
+			}
+			term := newTerminal(t, objects...)
+			if got := term.do(t.Context(), "explain", "web/0"); got != 0 || !strings.Contains(term.out.String(), "  when claim build-17 ends, "+tt.want+"\n") {
+				t.Errorf("%s: exit status %d: %s%s", tt.reason, got, &term.out, &term.err)
+			}
+		})
+	}
+}
+
+func reuse(p *v1alpha1.Pool) { p.Spec.Claims = &v1alpha1.Claims{OnRelease: new(v1alpha1.ReleaseReuse)} }
+
+// TestExplain_down: what is recorded of a slot whose bodies do not stay up.
+func TestExplain_down(t *testing.T) {
+	t.Parallel()
+	_, objects := world(t)
+	m := objects[6].(*v1alpha1.Member)
+	m.Spec.ForClaim = new(true)
+	st := &m.Status
+	st.Phase, st.DownSince, st.UnsettledSince = v1alpha1.PhaseUnready, micro(-2*time.Minute), micro(-3*time.Minute)
+	st.Attempts, st.NextAttemptAt = 3, micro(20*time.Second)
+	term := newTerminal(t, objects...)
+	if got := term.do(t.Context(), "explain", "web/3"); got != 0 {
+		t.Fatalf("exit status %d: %s", got, &term.err)
+	}
+	for _, want := range []string{
+		"out of service for 2m\n", "its body left service 3m ago, before it had recovered\n", "made because a claim waited\n",
+		"3 bodies in a row did not recover\n", "the next attempt to make a body is in 20s\n",
+	} {
+		if !strings.Contains(term.out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &term.out)
+		}
+	}
+	st.NoRoom = true
+	if term = newTerminal(t, objects...); term.do(t.Context(), "explain", "web/3") != 0 || !strings.Contains(term.out.String(), "there was no room for its body, 3 times in a row\n") {
+		t.Errorf("it does not say that there is no room:\n%s", &term.out)
+	}
+}
+
 func TestExplain_invalidTemplate(t *testing.T) {
 	t.Parallel()
 	p, objects := world(t)

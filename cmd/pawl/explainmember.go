@@ -70,11 +70,37 @@ func (e *explanation) facts(m *v1alpha1.Member) []string {
 	if d := disruption(m); d != nil {
 		list = append(list, fmt.Sprintf("disrupted%s: %s, to %s the body", since(d.Since, e.now), d.Reason, strings.ToLower(string(d.Action))))
 	}
+	list = append(list, e.down(m)...)
 	if st.Message != "" {
 		list = append(list, "its body says: "+st.Message)
 	}
 	if t := st.NextAttemptAt; t != nil && t.After(e.now) {
 		list = append(list, "the next attempt to make a body is in "+age(e.now, t.Time))
+	}
+	return list
+}
+
+// down are the facts about a member's time out of service, and about births
+// that came to nothing.
+func (e *explanation) down(m *v1alpha1.Member) []string {
+	st := &m.Status
+	var list []string
+	if st.DownSince != nil {
+		list = append(list, "out of service"+since(st.DownSince, e.now))
+	}
+	if st.UnsettledSince != nil {
+		list = append(list, fmt.Sprintf("its body left service %s ago, before it had recovered", age(st.UnsettledSince.Time, e.now)))
+	}
+	if m.Spec.ForClaim != nil && *m.Spec.ForClaim {
+		list = append(list, "the slot was made because a claim waited")
+	}
+	switch n := st.Attempts; {
+	case st.NoRoom && n > 1:
+		list = append(list, fmt.Sprintf("there was no room for its body, %d times in a row", n))
+	case st.NoRoom:
+		list = append(list, "there was no room for its body")
+	case n > 1:
+		list = append(list, fmt.Sprintf("%d bodies in a row did not recover", n))
 	}
 	return list
 }

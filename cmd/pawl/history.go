@@ -22,7 +22,7 @@ type entry struct {
 	Number int64  `json:"number"`
 	ID     string `json:"id"`
 	// Created is when it was recorded, TargetSince when it last became the
-	// target, StoodAt when the whole pool last came to stand on it.
+	// target, StoodAt when the pool last came to stand on it.
 	Created     metav1.Time       `json:"created"`
 	TargetSince *metav1.MicroTime `json:"targetSince,omitempty"`
 	StoodAt     *metav1.MicroTime `json:"stoodAt,omitempty"`
@@ -44,7 +44,7 @@ func (p *program) historyCommand() *cobra.Command {
 		Long: `List the revisions of a pool, in the order in which they last became its target: which members run them, how many bodies
 of them failed, and what changed against the one before.
 
-The current revision is the last one on which the whole pool stood.`,
+The current revision is the last one on which the pool stood or, before that, the first one of which a body recovered.`,
 		Example: fmt.Sprintf("  %[1]s history web\n  %[1]s history web -o wide", p.name),
 		Args:    one("POOL"),
 	}

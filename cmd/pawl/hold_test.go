@@ -93,7 +93,7 @@ func TestUnhold(t *testing.T) {
 	if got := term.do(t.Context(), "unhold", "web/1"); got != 0 {
 		t.Fatalf("exit status %d: %s", got, &term.err)
 	}
-	want := "member web-1 is no longer held\n  member 1 is on revision s66lgtrnbk28 instead of 9pddxxgw7rvz: as many members are out of service as maxUnavailable allows\n"
+	want := "member web-1 is no longer held\n  member 1 is on revision s66lgtrnbk28 instead of 9pddxxgw7rvz: as many members are out of service as maxUnavailable allows: member 2 is on its way out\n"
 	if got := term.out.String(); got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}

@@ -209,7 +209,7 @@ func TestUndo_default(t *testing.T) {
 		t.Errorf("the target is the current one: it is the one before, but not one that halted: exit status %d: %s%s", got, &term.out, &term.err)
 	}
 	term = newTerminal(t, objects[0], objects[2], third, objects[4])
-	want := "error: pool web: the whole pool has stood on no other revision than 7 (" + history.RevisionID(third) + "); name one with --to, as `pawl history web` lists them\n"
+	want := "error: pool web: it has stood on no other revision than 7 (" + history.RevisionID(third) + "); name one with --to, as `pawl history web` lists them\n"
 	if got := term.do(t.Context(), "undo", "web"); got != 1 || term.err.String() != want {
 		t.Errorf("a revision that halted is never gone back to by itself: exit status %d: %s%s", got, &term.out, &term.err)
 	}

@@ -32,7 +32,8 @@ func (p *program) recycleCommand() *cobra.Command {
 		Long: `Have a member's body replaced by another one, through the same gates as a rollout: it waits while the member is claimed,
 busy or held, and while the pool can spare none. It says what comes next, or what it waits for.
 
-With --wait it goes on until the member is in service again.`,
+With --wait it goes on until another body is in service: the member's next one or, in a pool with maxSurge, a surge member
+that stands in for it, so that the member itself is removed.`,
 		Example: fmt.Sprintf("  %[1]s recycle web/2\n  %[1]s recycle web/2 --wait --timeout 10m", p.name),
 		Args:    one("POOL/INDEX"),
 		RunE:    r.run,
@@ -60,7 +61,7 @@ func (r *recycle) run(c *cobra.Command, args []string) error {
 func (r *recycle) ask(ctx context.Context, s *subject) error {
 	m := s.member()
 	switch d := disruption(m); {
-	case d != nil && d.Action == v1alpha1.ActionRemove || !m.DeletionTimestamp.IsZero():
+	case d != nil && d.Action == v1alpha1.ActionRemove && !standsIn(d) || !m.DeletionTimestamp.IsZero():
 		return fmt.Errorf("%s is being removed, and gets no other body", s.is())
 	case m.Status.BodyUID == "":
 		return fmt.Errorf("%s has no body to replace: %s", s.is(), s.plan.Explain(s.slot()))
@@ -77,8 +78,12 @@ func (r *recycle) ask(ctx context.Context, s *subject) error {
 	return s.foresee(r.Out)
 }
 
-// errBack ends a wait for what has come.
-var errBack = errors.New("in service again")
+// What ends a wait: the member's next body is in service, or a surge member
+// serves in place of the member, which is gone.
+var (
+	errBack     = errors.New("in service again")
+	errReplaced = errors.New("replaced by a surge member")
+)
 
 // await follows the member until another body of it is in service.
 func (r *recycle) await(ctx context.Context, s *subject) error {
@@ -93,14 +98,18 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 	err := follow.Objects(ctx, s.cluster, &v1alpha1.MemberList{}, follow.Listener{
 		Changed: func(o client.Object) {
 			if m, ok := o.(*v1alpha1.Member); ok {
-				last = m
 				lines.member(m, false)
+				if m.UID != asked.UID {
+					end(gone(last)) // another slot of its index was made meanwhile
+					return
+				}
+				last = m
 				if err := recycled(asked, m, r.now()); err != nil {
 					end(err)
 				}
 			}
 		},
-		Gone: func(client.Object) { end(removed(asked)) },
+		Gone: func(client.Object) { end(gone(last)) },
 		Lost: lines.lost,
 	}, client.InNamespace(asked.Namespace), named(asked.Name))
 	switch cause := context.Cause(ctx); {
@@ -108,6 +117,9 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 		return err
 	case errors.Is(cause, errBack):
 		return nil
+	case errors.Is(cause, errReplaced):
+		_, err := fmt.Fprintf(r.Out, "member %s was removed: a surge member serves in its place\n", asked.Name)
+		return err
 	case errors.Is(cause, errTimeout):
 		return fmt.Errorf("member %s has no other body in service after %s, and is %s; it is still asked for", asked.Name, r.timeout, phase(last))
 	default:
@@ -121,8 +133,6 @@ func (r *recycle) await(ctx context.Context, s *subject) error {
 func recycled(asked, m *v1alpha1.Member, now time.Time) error {
 	slot := snapshot.Member(m, now)
 	switch {
-	case m.UID != asked.UID:
-		return removed(m)
 	case m.Status.Incarnation > asked.Status.Incarnation:
 		if slot.InService() {
 			return errBack
@@ -134,4 +144,17 @@ func recycled(asked, m *v1alpha1.Member, now time.Time) error {
 	return nil
 }
 
-func removed(m *v1alpha1.Member) error { return fmt.Errorf("member %s was removed", m.Name) }
+// gone is what a removal comes to, by how the member was seen last: errReplaced
+// if it was asked for and a surge member stood in for it, otherwise an error.
+func gone(last *v1alpha1.Member) error {
+	if d := disruption(last); d != nil && standsIn(d) {
+		return errReplaced
+	}
+	return fmt.Errorf("member %s was removed", last.Name)
+}
+
+// standsIn reports whether a member goes because somebody asked for another
+// body, and a surge member stands in for it.
+func standsIn(d *v1alpha1.Disruption) bool {
+	return d.Reason == v1alpha1.DisruptionRequested && d.Action == v1alpha1.ActionRemove
+}

@@ -138,6 +138,12 @@ func TestRecycle_wait(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web-3"}, &m); err != nil {
 			t.Error(err)
 		}
+		if change == nil { // it goes
+			if err := c.Delete(t.Context(), &m); err != nil {
+				t.Error(err)
+			}
+			return
+		}
 		status := m.DeepCopy()
 		change(status)
 		m.Spec, m.Annotations, m.UID = status.Spec, status.Annotations, status.UID
@@ -172,6 +178,31 @@ func TestRecycle_wait(t *testing.T) {
 		"removed": {
 			"or when another member has its place", nil, []func(m *v1alpha1.Member){
 				func(m *v1alpha1.Member) { m.UID = "another" },
+			}, 1, nil, "error: member web-3 was removed\n",
+		},
+		"surge": {
+			"a surge member stands in for it, and its slot goes", nil, []func(m *v1alpha1.Member){
+				func(m *v1alpha1.Member) {
+					m.Spec.Disruption = &v1alpha1.Disruption{Reason: v1alpha1.DisruptionRequested, Action: v1alpha1.ActionRemove, Incarnation: 1}
+					m.Status.Phase = v1alpha1.PhaseTerminating
+				},
+				nil,
+			}, 0, []string{"web-3  Available → Terminating", "member web-3 was removed: a surge member serves in its place\n"}, "",
+		},
+		"another": {
+			"the slot went by that way while nobody looked, and there is another one", nil, []func(m *v1alpha1.Member){
+				func(m *v1alpha1.Member) {
+					m.Spec.Disruption = &v1alpha1.Disruption{Reason: v1alpha1.DisruptionRequested, Action: v1alpha1.ActionRemove, Incarnation: 1}
+				},
+				func(m *v1alpha1.Member) { m.UID, m.Spec.Disruption = "another", nil },
+			}, 0, []string{"member web-3 was removed: a surge member serves in its place\n"}, "",
+		},
+		"scaled down": {
+			"a slot that goes for another reason is not replaced", nil, []func(m *v1alpha1.Member){
+				func(m *v1alpha1.Member) {
+					m.Spec.Disruption = &v1alpha1.Disruption{Reason: v1alpha1.DisruptionScaleDown, Action: v1alpha1.ActionRemove, Incarnation: 1}
+				},
+				nil,
 			}, 1, nil, "error: member web-3 was removed\n",
 		},
 		"withdrawn": {

@@ -41,7 +41,7 @@ func (p *program) retry(c *cobra.Command, k *cluster, pool *past) error {
 	if err := k.annotate(c.Context(), pool.stored.Pool, "Pool", v1alpha1.AnnotationRetry, &value); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.Out, "%s tries revision %s once more; up to update.failureLimit bodies of it may fail again\nsee how it goes with `%s status %s --watch`\n",
+	_, err := fmt.Fprintf(p.Out, "%s tries revision %s once more: its failures are counted anew, up to update.failureLimit\nsee how it goes with `%s status %s --watch`\n",
 		pool.named(), pool.label(id), p.name, pool.stored.Pool.Name)
 	return err
 }
@@ -56,7 +56,7 @@ func (p *past) cannotRetry() string {
 	case p.snapshot.Unreadable != "":
 		return p.plan.Updated.Message
 	case rec.Failed > 0:
-		return fmt.Sprintf("revision %s has not halted; %s failed, of %d that may, and the slot that failed first tries it again by itself",
+		return fmt.Sprintf("revision %s has not halted; %s failed, update.failureLimit is %d, and one slot tries it again by itself",
 			p.label(id), bodies(rec.Failed), p.snapshot.Policy.FailureLimit)
 	}
 	return fmt.Sprintf("revision %s has not failed", p.label(id))

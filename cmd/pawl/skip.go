@@ -69,6 +69,8 @@ func (s *subject) cannotSkip() string {
 	switch {
 	case s.snapshot.Unreadable != "":
 		return "nobody can tell now what the target is: " + s.plan.Updated.Message
+	case current == "":
+		return "no body of the pool has recovered yet: there is no current revision to fall back to"
 	case string(target) == current && s.snapshot.RolledBack.ID != "":
 		return fmt.Sprintf("revision %s was rolled back already, and the target is revision %s again; there is nothing else to fall back to", s.wanted(), target)
 	case string(target) == current:

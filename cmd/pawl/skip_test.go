@@ -109,16 +109,16 @@ func TestRetry(t *testing.T) {
 	}{
 		"halted": {
 			"a target that has halted gets one more round", history.Record{Failed: 3, Halted: true}, 0,
-			"pool web tries revision 2 (9pddxxgw7rvz) once more; up to update.failureLimit bodies of it may fail again\nsee how it goes with `pawl status web --watch`\n",
+			"pool web tries revision 2 (9pddxxgw7rvz) once more: its failures are counted anew, up to update.failureLimit\nsee how it goes with `pawl status web --watch`\n",
 			"9pddxxgw7rvz@2031-05-01T12:00:00Z",
 		},
 		"rolled back": {
 			"so does one that was rolled back", history.Record{Failed: 3, RolledBack: true}, 0,
-			"pool web tries revision 2 (9pddxxgw7rvz) once more;", "9pddxxgw7rvz@2031-05-01T12:00:00Z",
+			"pool web tries revision 2 (9pddxxgw7rvz) once more:", "9pddxxgw7rvz@2031-05-01T12:00:00Z",
 		},
 		"failing": {
 			"one that has not failed often enough tries by itself", history.Record{Failed: 1}, 1,
-			"error: pool web: there is nothing to retry: revision 2 (9pddxxgw7rvz) has not halted; 1 body failed, of 3 that may, and the slot that failed first tries it again by itself\n", "",
+			"error: pool web: there is nothing to retry: revision 2 (9pddxxgw7rvz) has not halted; 1 body failed, update.failureLimit is 3, and one slot tries it again by itself\n", "",
 		},
 		"well": {
 			"and one that has not failed at all needs no other round", history.Record{}, 1,

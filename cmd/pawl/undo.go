@@ -34,8 +34,8 @@ func (p *program) undoCommand() *cobra.Command {
 		GroupID: "act",
 		Short:   "Put the template of an earlier revision back",
 		Long: `Put the template of an earlier revision back into a pool, which then rolls to it like to any other template: without
---to, that of the current revision or, where the template says that already, of the last one before it on which the whole
-pool stood. Live fields keep the values that they have now.
+--to, that of the current revision or, where the template says that already, of the last one before it on which the pool
+stood. Live fields keep the values that they have now.
 
 What a revision took from sources cannot be put back by a template. Where that differs, nothing is done unless
 --template-only is given: then the pool rolls to another revision, which is mostly a new one.`,
@@ -112,10 +112,10 @@ func (p *past) goal(named string) (*appsv1.ControllerRevision, error) {
 		}
 	}
 	switch {
-	case last == nil && p.wanted() == "":
-		return nil, fmt.Errorf("%s: the whole pool has stood on no revision; name one with --to, as `pawl history %s` lists them", p.named(), p.stored.Pool.Name)
+	case last == nil && p.current() == "":
+		return nil, fmt.Errorf("%s: it has no current revision, since no body of it has recovered yet; name a revision with --to, as `pawl history %s` lists them", p.named(), p.stored.Pool.Name)
 	case last == nil:
-		return nil, fmt.Errorf("%s: the whole pool has stood on no other revision than %s; name one with --to, as `pawl history %s` lists them",
+		return nil, fmt.Errorf("%s: it has stood on no other revision than %s; name one with --to, as `pawl history %s` lists them",
 			p.named(), p.label(p.wanted()), p.stored.Pool.Name)
 	}
 	return last, nil

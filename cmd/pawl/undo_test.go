@@ -174,3 +174,34 @@ func sourcedAt(t *testing.T, p *v1alpha1.Pool, number int64, list []history.Sour
 	}
 	return r
 }
+
+// TestUndo_noCurrent: before a body has recovered there is nothing to go back to
+// but what is named.
+func TestUndo_noCurrent(t *testing.T) {
+	t.Parallel()
+	_, objects := daemons(t)
+	if err := history.WriteRecord(objects[1].(*appsv1.ControllerRevision), history.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	term := newTerminal(t, objects...)
+	want := "error: pool web: it has no current revision, since no body of it has recovered yet; name a revision with --to, as `pawl history web` lists them\n"
+	if got := term.do(t.Context(), "undo", "web"); got != 1 || term.err.String() != want {
+		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
+	}
+	if got := term.do(t.Context(), "undo", "web", "--to", "4"); got != 0 || !strings.Contains(term.out.String(), "the template of revision 4 (") {
+		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
+	}
+	term = newTerminal(t, objects...)
+	if got := term.do(t.Context(), "diff", "web"); got != 1 || !strings.HasPrefix(term.out.String(), "--- revision 4 (") {
+		t.Errorf("it compares with what the members run: exit status %d: %s%s", got, &term.out, &term.err)
+	}
+	if got := term.do(t.Context(), "history", "web"); got != 0 || strings.Contains(term.out.String(), "current") {
+		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
+	}
+	if got := term.do(t.Context(), "explain", "web"); got != 0 || !strings.Contains(term.out.String(), "; there is no current revision, since no body of the pool has recovered yet\n") {
+		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
+	}
+	if got := term.do(t.Context(), "skip", "web/0"); got != 1 || !strings.Contains(term.err.String(), "there is no current revision to fall back to") {
+		t.Errorf("exit status %d: %s%s", got, &term.out, &term.err)
+	}
+}

@@ -37,8 +37,8 @@ func TestStored_Snapshot(t *testing.T) {
 			change: func(s *Stored) { s.Revisions = s.Revisions[:1] }, target: rollout.Revision(id), current: rollout.Revision(old),
 		},
 		"never seen": {
-			reason: "of a new pool, the first target is the current revision",
-			change: func(s *Stored) { s.Revisions = nil }, target: rollout.Revision(id), current: rollout.Revision(id),
+			reason: "a new pool has no current revision before a body has recovered",
+			change: func(s *Stored) { s.Revisions = nil }, target: rollout.Revision(id),
 		},
 		"invalid": {
 			reason: "a template that is wrong keeps the last known target",
@@ -78,6 +78,27 @@ func TestStored_Snapshot(t *testing.T) {
 				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
 			}
 		})
+	}
+}
+
+// TestStored_Snapshot_taken: a claim says that it holds a member before the
+// member is seen claimed.
+func TestStored_Snapshot_taken(t *testing.T) {
+	t.Parallel()
+	s := stored(t, noon)
+	s.Members[0].Name = "web-0"
+	s.Claims = []*v1alpha1.Claim{{Spec: v1alpha1.ClaimSpec{Pool: "web"}, Status: v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimBound, Member: "web-0"}}}
+	for _, ended := range []bool{false, true} {
+		if ended {
+			s.Claims[0].DeletionTimestamp = &metav1.Time{Time: noon}
+		}
+		got, err := s.Snapshot(noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := got.Members[0]; m.Free() == !ended || m.Claimed == ended {
+			t.Errorf("the claim is being deleted: %t, and its member is %+v", ended, m)
+		}
 	}
 }
 

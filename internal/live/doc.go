@@ -56,7 +56,19 @@
 // comes up to so much later, those of one object in their order, and so does
 // each list after a start.
 //
+// # Commands and clocks
+//
+// What people do with pawl is done by writing what pawl writes, and not where
+// pawl would refuse it. The controllers' clock is the story's, ahead or back by
+// what the story says; bodies, users and the API server go by the story's own.
+// Bodies that go up and down are made sick and well by whoever plays the story.
+//
 // # What cannot be had
+//
+// A claim of one certain member, since Claims have no such field; and content of
+// sources that changes, since the digests in revisions are made with a key of
+// the controllers' own, so that the revisions that are there at the start cannot
+// be written. Files that need either are left out, and the reason is told.
 //
 // Entries of one instant are one edit, but several writes. A pool's spec is
 // edited once. What happens to several members at once is noticed member by

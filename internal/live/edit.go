@@ -101,7 +101,7 @@ func (r *run) happen(ctx context.Context, e *simulate.Edit) error {
 	case e.DeletePool:
 		return r.remove(ctx, &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: e.Pool, Namespace: r.namespace}})
 	case e.CreatePool:
-		return r.found(ctx, e.Pool)
+		return r.createPool(ctx, e.Pool)
 	case e.Retry:
 		return r.retry(ctx, e.Pool)
 	case e.Jump != 0:
@@ -395,9 +395,9 @@ func (r *run) retry(ctx context.Context, pool string) error {
 	})
 }
 
-// found creates a pool again, as its spec was last. As long as the former one is
+// createPool creates a pool again, as its spec was last. As long as the former one is
 // not gone the API server refuses that; then it is tried again once it is.
-func (r *run) found(ctx context.Context, pool string) error {
+func (r *run) createPool(ctx context.Context, pool string) error {
 	b := r.book.pools[pool]
 	p := &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: pool, Namespace: r.namespace}, Spec: *b.spec.DeepCopy()}
 	err := r.user.Create(ctx, p)

@@ -59,7 +59,7 @@ func (r *run) options(l *life) operator.Options {
 		Sim: true, MetricsAddr: "0", HealthAddr: "0", HashVersion: r.hashVersion, Renderer: r.renderer(),
 		Setting: operator.Setting{
 			Lost: r.lost, Changed: r.changed,
-			Now: r.shown, NewQueue: r.newQueue(l), NewInformer: r.newInformer(l), Namespace: r.namespace, World: r.world,
+			Now: r.shown, Steady: r.clock.Now, NewQueue: r.newQueue(l), NewInformer: r.newInformer(l), Namespace: r.namespace, World: r.world,
 		},
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/member"
 	"github.com/pawl-dev/pawl/internal/controller/pool"
 	"github.com/pawl-dev/pawl/internal/controller/roster"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/internal/source"
 )
@@ -72,6 +73,9 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	reached := &reach.Reach{Now: o.Setting.steady()}
+	c = rest.CopyConfig(c)
+	c.Wrap(reached.Wrap)
 	var of roster.Roster
 	mgr, err := newManager(ctx, c, scheme, &of, o)
 	if err != nil {
@@ -80,9 +84,11 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	in := inboxes{
 		bodies:  newInbox(func() client.Object { return &v1alpha1.Member{} }),
 		sources: newInbox(func() client.Object { return &v1alpha1.Pool{} }),
+		claims:  newInbox(func() client.Object { return &v1alpha1.Claim{} }),
 	}
 	passOn := manager.RunnableFunc(func(ctx context.Context) error { return o.Setting.pass(ctx, in.sources.tell) })
-	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources), mgr.Add(passOn)); err != nil {
+	clock := newClockWatch(&o.Setting, func(ctx context.Context) error { return in.wakeAll(ctx, mgr.GetClient()) })
+	if err := errors.Join(mgr.Add(in.bodies), mgr.Add(in.sources), mgr.Add(in.claims), mgr.Add(passOn), mgr.Add(clock)); err != nil {
 		return fmt.Errorf("add inboxes: %w", err)
 	}
 	read := sources{setting: &o.Setting, Resolver: source.New(source.Options{
@@ -91,7 +97,7 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	defer read.Close()
 	kinds, closeKinds, err := newKinds(c, mgr, o, in.bodies.notify)
 	if err == nil {
-		err = addControllers(mgr, kinds, read, in, &of, o)
+		err = addControllers(mgr, kinds, read, in, around{&of, reached}, o)
 	}
 	if err == nil {
 		err = mgr.Start(ctx)
@@ -99,8 +105,9 @@ func Run(ctx context.Context, c *rest.Config, o Options) error {
 	return errors.Join(err, closeKinds())
 }
 
-// inboxes take what is noticed of members' bodies, and of pools' sources.
-type inboxes struct{ bodies, sources *inbox }
+// inboxes take what is noticed of members' bodies and of pools' sources; and those
+// of all kinds, what the clock watch wakes.
+type inboxes struct{ bodies, sources, claims *inbox }
 
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -144,7 +151,14 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, of 
 	return mgr, err
 }
 
-func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, of roster.Of, o Options) error {
+// around is what the controllers know beside the API.
+type around struct {
+	roster *roster.Roster
+	reach  *reach.Reach
+}
+
+func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in inboxes, a around, o Options) error {
+	of := a.roster
 	now, newQueue := o.Setting.now(), o.Setting.NewQueue
 	recorder := mgr.GetEventRecorder("pawl")
 	return errors.Join(
@@ -164,7 +178,8 @@ func addControllers(mgr manager.Manager, kinds member.Kinds, read sources, in in
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Kinds: kinds, Now: now, NewQueue: newQueue, Changed: in.bodies.events, Sources: read,
 		}).SetupWithManager(mgr),
 		(&claim.Reconciler{
-			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue,
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Roster: of, Events: recorder, Now: now, NewQueue: newQueue, Reach: a.reach,
+			Steady: o.Setting.steady(), Changed: in.claims.events,
 		}).SetupWithManager(mgr),
 	)
 }

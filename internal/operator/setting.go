@@ -19,6 +19,9 @@ import (
 type Setting struct {
 	// Now is the clock. Nil: the real one.
 	Now func() time.Time
+	// Steady is a clock that nobody sets, whose times are only compared with one
+	// another. Nil: Now, which nobody sets either.
+	Steady func() time.Time
 	// NewQueue makes a controller's queue, whose waiting times have to be those
 	// of Now. Nil: as usual.
 	NewQueue pace.NewQueue
@@ -50,6 +53,15 @@ func (s *Setting) now() func() time.Time {
 		return time.Now
 	}
 	return s.Now
+}
+
+// steady is a clock that nobody sets: differences of real times are those of the
+// monotonic clock.
+func (s *Setting) steady() func() time.Time {
+	if s.Steady == nil {
+		return s.now()
+	}
+	return s.Steady
 }
 
 // narrow has the cache read as the setting says.

@@ -88,6 +88,30 @@ func TestWorld_Nature(t *testing.T) {
 	})
 }
 
+// How long a body takes to stop can be changed, also once it stops.
+func TestWorld_SetStop(t *testing.T) {
+	tell(t, Options{}, func(s *story) {
+		set := func(d time.Duration) {
+			t.Helper()
+			if err := s.SetStop("ns", "a", d); err != nil {
+				t.Error(err)
+			}
+		}
+		set(-1) // there is no body: nothing happens
+		slot := slotNamed("a")
+		o := s.create(slot, v1alpha1.Sim{Stop: takes(time.Second)})
+		set(-1)
+		s.delete(slot, o.UID)
+		s.pass(24 * time.Hour)
+		s.want(slot, body.Stopping, "for ever")
+		set(5 * time.Second)
+		s.pass(4 * time.Second)
+		s.want(slot, body.Stopping, "before its new time")
+		s.pass(time.Second)
+		s.want(slot, body.Absent, "after it")
+	})
+}
+
 // Whoever watches is told of each change, in order.
 func TestWorld_Watch(t *testing.T) {
 	var seen []string

@@ -22,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
@@ -64,10 +66,28 @@ type Reconciler struct {
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
+	// Steady is a clock that nobody sets, for heartbeats. Nil: Now.
+	Steady func() time.Time
+	// Changed tells of claims that are to be looked at for another reason than a
+	// change in the API. Nil: there is none.
+	Changed <-chan event.GenericEvent
+	// Reach tells when holders could not renew their claims. Nil: they always can.
+	Reach Reach
 
 	start   sync.Once
 	started time.Time
 	beats   beats
+	probes  probes
+}
+
+// Reach knows when the API server could not be reached.
+type Reach interface {
+	// Back is when the last time ended in which it could not be; now, while that
+	// lasts, and zero if there was none.
+	Back() time.Time
+	// Expect says that from now on it is asked something at least this often, so
+	// that no answer for longer means that it cannot be reached; 0 for no longer.
+	Expect(within time.Duration)
 }
 
 // SetupWithManager has the controller woken by claims, by members that come
@@ -84,12 +104,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(begin); err != nil {
 		return fmt.Errorf("note the start: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.Changed != nil {
+		b = b.WatchesRawSource(source.Channel(r.Changed, &handler.EnqueueRequestForObject{}))
+	}
+	return b.
 		Named("claim").
 		For(&v1alpha1.Claim{}).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.holding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Func(r.probes.open)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			NewQueue:                r.NewQueue,
@@ -165,6 +190,9 @@ func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want fu
 // that carry its name for a claim that is no more.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.begin()
+	if req == probe {
+		return reconcile.Result{RequeueAfter: r.probe(ctx)}, nil
+	}
 	var c v1alpha1.Claim
 	var wait time.Duration
 	err := r.Client.Get(ctx, req.NamespacedName, &c)

@@ -58,6 +58,19 @@ func (b *beats) forget(claim types.NamespacedName) {
 	delete(b.last, claim)
 }
 
+// shortest is the claim whose heartbeat is the shortest, and that heartbeat; 0 if
+// no claim has one.
+func (b *beats) shortest() (claim types.NamespacedName, every time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, is := range b.last {
+		if every == 0 || is.every < every {
+			claim, every = name, is.every
+		}
+	}
+	return claim, every
+}
+
 // silence is how long the claim may still go without a heartbeat, at least a
 // millisecond; 0 for ever.
 func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration {
@@ -66,14 +79,36 @@ func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration 
 		r.beats.forget(client.ObjectKeyFromObject(c))
 		return 0
 	}
-	now := r.Now()
-	return max(every-now.Sub(r.beats.heard(c, every, now)), time.Millisecond)
+	now := r.steady()
+	r.startProbes(every)
+	return max(every-now.Sub(r.heard(c, every, now)), time.Millisecond)
+}
+
+// steady is the time by a clock that nobody sets.
+func (r *Reconciler) steady() time.Time {
+	if r.Steady == nil {
+		return r.Now()
+	}
+	return r.Steady()
+}
+
+// heard is when the claim was last heard of. After a time in which the API server
+// could not be reached every holder has one whole heartbeat.
+func (r *Reconciler) heard(c *v1alpha1.Claim, every time.Duration, now time.Time) time.Time {
+	at := r.beats.heard(c, every, now)
+	if r.Reach == nil {
+		return at
+	}
+	if back := r.Reach.Back(); back.After(at) {
+		return back
+	}
+	return at
 }
 
 // silent tells that the holder of the claim has not been heard of for too long.
 func (r *Reconciler) silent(c *v1alpha1.Claim, p *v1alpha1.Pool) bool {
-	every, now := heartbeat(p), r.Now()
-	return every > 0 && now.Sub(r.beats.heard(c, every, now)) >= every
+	every, now := heartbeat(p), r.steady()
+	return every > 0 && now.Sub(r.heard(c, every, now)) >= every
 }
 
 // heartbeat is how often the pool's claims have to be renewed; 0 for never.

@@ -141,8 +141,8 @@ func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.M
 }
 
 // drop takes its claim off the member and, unless the next holder gets it as it
-// is, has its body replaced or updated, in one write. What is born next is for the engine to say:
-// there is no grant yet. A member that is gone holds nothing.
+// is, has its body replaced or updated, in one write. What is born next is for
+// the engine to say: there is no grant yet. A member that is gone holds nothing.
 func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Pool})
 	if err != nil {
@@ -151,7 +151,9 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	m.Spec.Claim = nil
 	release := snapshot.Release(p, m, r.Now())
 	if release.Reuse {
-		release.Waiting = len(r.claims(ctx, m.Namespace, m.Spec.Pool, snapshot.Pending))
+		if release.Waiting, err = r.waiters(client.ObjectKeyFromObject(p)); err != nil {
+			return err
+		}
 	}
 	if d := snapshot.Disruption(release.Disruption(m.Status.Incarnation, r.Now())); d != nil {
 		m.Spec.Disruption, m.Spec.Revision = d, ""
@@ -160,4 +162,20 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 		return fmt.Errorf("release Member %s: %w", m.Name, err)
 	}
 	return nil
+}
+
+// waiters is how many of the pool's claims wait for a member.
+func (r *Reconciler) waiters(pool types.NamespacedName) (int, error) {
+	claims, err := r.Roster.Claims(pool)
+	if err != nil {
+		return 0, fmt.Errorf("list claims of Pool %s: %w", pool.Name, err)
+	}
+	if !slices.ContainsFunc(claims, snapshot.Pending) {
+		return 0, nil
+	}
+	members, err := r.Roster.Members(pool)
+	if err != nil {
+		return 0, fmt.Errorf("list members of Pool %s: %w", pool.Name, err)
+	}
+	return snapshot.Waiting(claims, members), nil
 }

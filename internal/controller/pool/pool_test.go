@@ -56,11 +56,21 @@ func newBench(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) *
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
+	b := &bench{t: t, now: time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)}
+	create := funcs.Create
+	if create == nil {
+		create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return c.Create(ctx, o, opts...)
+		}
+	}
+	funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		o.SetCreationTimestamp(metav1.NewTime(b.now)) // as the API server does
+		return create(ctx, c, o, opts...)
+	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Pool{}, &v1alpha1.Member{}).WithInterceptorFuncs(funcs).
 		WithIndex(&v1alpha1.Member{}, v1alpha1.FieldPool, func(o client.Object) []string { return []string{o.(*v1alpha1.Member).Spec.Pool} }).
 		Build()
-	b := &bench{t: t, now: time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)}
 	right := func(*v1alpha1.Pool) error { return nil }
 	b.Reconciler = &Reconciler{
 		Client: c, Reader: c, Roster: rostertest.Listed{Reader: c}, Events: events.NewFakeRecorder(1000), Check: right, Validate: func(*v1alpha1.Pool, map[string]any) error { return nil },
