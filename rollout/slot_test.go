@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -315,6 +316,7 @@ func TestBudget(t *testing.T) {
 		"nobody there":                 {"percentages of nothing", percent(50), absent(0), 0, 1, 0, false},
 		"all may be out of service":    {"100% is all", percent(100), absent(0), 7, 7, 0, false},
 		"a surge of 1% of a thousand ": {"ten", number(0), percent(1), 1000, 0, 10, false},
+		"all of very many":             {"nothing overflows", percent(100), percent(math.MaxInt), 1 << 60, 1 << 60, math.MaxInt, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, s, zero := Budget(tc.u, tc.s, tc.n)
