@@ -45,6 +45,8 @@ func TestClaim_outage(t *testing.T) {
 	w.updated("web", 2)
 	for name, cut := range map[string]func(){"refused": link.refuse, "silent": link.freeze} {
 		t.Run(name, func(t *testing.T) {
+			w := *w
+			w.t = t
 			c := w.claim(name, "web")
 			time.Sleep(heartbeat / 2) // nothing renews it
 			cut()

@@ -51,7 +51,7 @@ func (w *clockWatch) Start(ctx context.Context) error {
 		if apart = w.apart(start); (apart - was).Abs() > clockSlack {
 			klog.FromContext(ctx).Info("the clock was set; everything is looked at again", "by", (apart - was).String())
 			if err := w.wakeAll(ctx); err != nil {
-				return nil //nolint:nilerr // ctx has ended
+				return nil // ctx has ended
 			}
 		}
 	}
