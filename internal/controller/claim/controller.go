@@ -7,9 +7,11 @@
 package claim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -177,13 +179,19 @@ func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want fu
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "the claims of a pool that has changed are not woken", "pool", pool)
 	}
-	var requests []reconcile.Request
-	for _, c := range list {
-		if want(c) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
-		}
+	list = slices.DeleteFunc(slices.Clone(list), func(c *v1alpha1.Claim) bool { return !want(c) })
+	slices.SortFunc(list, older)
+	requests := make([]reconcile.Request, len(list))
+	for i, c := range list {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(c)
 	}
 	return requests
+}
+
+// older is the order in which claims are served: by when they were made, which
+// the API knows to the second, then by name.
+func older(a, b *v1alpha1.Claim) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // Reconcile brings one claim to where it should be, and lets the members go
