@@ -120,9 +120,16 @@ performance: pawld ## measure what the design promises, into docs/performance.md
 worlds: ## draw WORLDS random worlds from SEED on, and check every promise in each
 	@tools/worlds.sh $(WORLDS) $(SEED)
 
+# Stories of thousands of claims, which take minutes in real time.
+LONG := busy-pool-never-stands everything-together healthy-busy-pool-rolls-back-by-itself reuse-under-full-load one-bad-slot-hides-broken-fleet
+
 .PHONY: scenarios-live
-scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers
-	@bin/pawl simulate --live --allow-waiting --parallel 4 --pawld bin/pawld $(SCENARIOS)
+scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers, but for the long ones
+	@bin/pawl simulate --live --parallel 4 --allow-waiting --pawld bin/pawld $(filter-out $(LONG:%=scenarios/%.yaml),$(wildcard scenarios/*.yaml))
+
+.PHONY: scenarios-live-all
+scenarios-live-all: pawl pawld ## the same, with the long ones
+	@bin/pawl simulate --live --parallel 4 --allow-waiting --pawld bin/pawld $(SCENARIOS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test, FUZZTIME seconds in all

@@ -209,25 +209,9 @@ func (q *pass) enter(i int, m *Member) {
 	if q.proving {
 		q.proveOdd(m, up)
 	}
-	switch stands {
-	case updated:
-		c.Updated++
-	case stale:
-		c.Stale++
-		if free && q.takeable(m) {
-			l.work++
-		} else if !up && q.isStaleDown(m) {
-			l.mendable++
-		}
-	case unsure:
-		c.Unknown++
-	}
+	q.enterWork(m, stands, free)
 	if m.Asked {
 		l.asking++
-		if free && q.recyclable(m) && !q.takeable(m) {
-			l.work++
-			l.asked++
-		}
 	}
 	if live {
 		l.disrupted++
@@ -264,6 +248,28 @@ func (q *pass) enter(i int, m *Member) {
 	if !up {
 		q.enterDown(i, m, top)
 	}
+}
+
+// enterWork adds how the member stands to the target, and whether a rollout or
+// somebody who asked for another body could take it.
+func (q *pass) enterWork(m *Member, stands bearing, free bool) {
+	c, l := &q.plan.Counts, &q.l
+	taken := false
+	switch stands {
+	case updated:
+		c.Updated++
+	case stale:
+		c.Stale++
+		taken = free && q.takeable(m)
+		if !free && q.isStaleDown(m) {
+			l.mendable++
+		}
+	case unsure:
+		c.Unknown++
+	}
+	asked := !taken && free && q.recyclable(m)
+	l.asked += count(asked)
+	l.work += count(taken || asked)
 }
 
 // count is 1 for true.
