@@ -93,18 +93,23 @@ func (w *world) refuse(member string) (end func()) {
 	}
 	w.create(policy)
 	w.create(binding)
-	w.eventually("the policy is in force", func() error {
-		m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: member, Namespace: w.namespace}}
-		m.Spec.Pool, m.Spec.Index = member[:strings.LastIndex(member, "-")], int32(member[len(member)-1]-'0')
-		if err := w.c.Create(w.t.Context(), m, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "Friday") {
-			return fmt.Errorf("a member is refused: %w", err)
+	inForce := func(want bool) func() error {
+		return func() error {
+			m := &v1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Name: member, Namespace: w.namespace}}
+			m.Spec.Pool, m.Spec.Index = member[:strings.LastIndex(member, "-")], int32(member[len(member)-1]-'0')
+			err := w.c.Create(w.t.Context(), m, client.DryRunAll)
+			if refused := apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Friday"); refused != want {
+				return fmt.Errorf("a member is refused: %w", err)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	w.eventually("the policy is in force", inForce(true))
 	return func() {
 		if err := errors.Join(w.c.Delete(w.t.Context(), binding), w.c.Delete(w.t.Context(), policy)); err != nil {
 			w.t.Error(err)
 		}
+		w.eventually("the policy is not in force any more", inForce(false))
 	}
 }
 

@@ -201,6 +201,9 @@ func (w *world) updated(pool string, n int32) {
 		if st.ObservedGeneration == p.Generation && st.Free+st.Claimed == n && st.Updated == n && st.Replicas == n && c != nil && c.Reason == "AllMembersCurrent" {
 			return nil
 		}
+		if n <= 5 {
+			return errors.New(describe(p) + "\n" + list(w.members(pool)))
+		}
 		return errors.New(describe(p))
 	})
 }

@@ -316,6 +316,33 @@ func (b *bench) addProcess() {
 	}
 }
 
+// TestReconciler_updateAfterCrash: a body became the next incarnation on a revision
+// that was granted then, the controller crashed before it recorded that, and another
+// revision is granted now. It is not that before it has become it.
+func TestReconciler_updateAfterCrash(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, updating)
+	b.all.Incarnation, b.all.Revision = 2, "three"
+	b.slow = true
+	for range 2 {
+		m, err := b.once()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.stands(m); got != "Updating #1 one uid" {
+			t.Errorf("while it still ends as what it was, it is %s", got)
+		}
+	}
+	b.slow = false
+	m, err := b.once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.stands(m); !strings.HasPrefix(got, "Updating #2 two ") && !strings.HasPrefix(got, "Available #2 two ") {
+		t.Errorf("once it has become that, it is %s", got)
+	}
+}
+
 // A body that refused to become another revision is the slot's own, as what it
 // is, until it becomes the next.
 func TestReconciler_refusedUpdate(t *testing.T) {

@@ -28,7 +28,9 @@ func (s *step) updateBody(ctx context.Context, t *rollout.Transition) (bool, err
 		return s.record(ctx, new(m.Refused(s.now)))
 	case err != nil:
 		return false, fmt.Errorf("update body: %w", err)
-	case is.Incarnation != slot.Incarnation:
+	case is.Incarnation != slot.Incarnation || is.Revision != "" && is.Revision != slot.Revision:
+		// It may also be this incarnation already, of a revision that was granted
+		// before, if the controller crashed before it recorded that.
 		s.seen = is
 		_, err := s.record(ctx, &m)
 		return false, err // it goes on, and is noticed
