@@ -516,10 +516,10 @@ func (q *pass) capped(n int) int {
 	return n
 }
 
-// partition is how many members stay off the target: none where there is no
-// other revision for them to stay on.
+// partition is how many members stay off the target: none where the pool stands
+// on it.
 func (q *pass) partition() int {
-	if q.current.ID == "" || q.current.ID == q.target.ID {
+	if !q.rolls() {
 		return 0
 	}
 	return q.s.Policy.Partition

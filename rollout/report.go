@@ -141,7 +141,7 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{False, "PoolDeleted", q.goesOnly()}
 	case q.halted:
 		return Condition{False, "UpdateHalted", q.haltSentence()}
-	case q.never():
+	case q.never() && c.Stale == 0:
 		return rolling
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
@@ -159,10 +159,11 @@ func (q *pass) updatedCondition() Condition {
 	return q.standstill()
 }
 
-// never reports whether no body of the target has come into service yet, and the
-// size asks for one.
+// never reports whether nothing has come into service yet of the first templates
+// that the pool has had, and the size asks for something.
 func (q *pass) never() bool {
-	return q.current.ID == "" && q.target.Recovered == 0 && !q.l.served && q.desired() > 0 && q.plan.Counts.Unknown == 0
+	c := &q.plan.Counts
+	return q.current.ID == "" && q.target.Recovered == 0 && !q.l.served && q.desired() > 0 && c.Unknown == 0 && c.InService == 0
 }
 
 // standstill says why a rollout that is wanted does not move.

@@ -259,6 +259,9 @@ func (q *pass) wayOut() string {
 	if pool == "" {
 		pool = "POOL"
 	}
+	if q.current.ID == "" {
+		return fmt.Sprintf("correct the template, or try it once more (pawl retry %s)", pool)
+	}
 	return fmt.Sprintf("correct the template (pawl diff %s shows what it changed), or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool, pool)
 }
 

@@ -275,14 +275,20 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 	return r.bind(ctx, c)
 }
 
-// confirm makes sure that the claim is still as the cache shows it. One that
-// was bound, ended or deleted meanwhile must not get another member.
+// confirm makes sure that the claim still waits, and goes on with what the API
+// server says of it: the cache may be late by this controller's own last write,
+// and the claim must not lose its turn for that. One that was bound, ended or
+// deleted meanwhile must not get another member.
 func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 	var live v1alpha1.Claim
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(c), &live); err != nil {
 		return fmt.Errorf("read it again: %w", err)
 	}
-	if live.UID != c.UID || live.ResourceVersion != c.ResourceVersion {
+	switch {
+	case live.UID == c.UID && live.ResourceVersion == c.ResourceVersion:
+	case live.UID == c.UID && live.Generation == c.Generation && snapshot.Pending(&live) && !given(&live):
+		live.DeepCopyInto(c)
+	default:
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("claims").GroupResource(), c.Name, errStale)
 	}
 	return nil
