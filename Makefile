@@ -23,6 +23,7 @@ kubeflags := \
 	-X k8s.io/component-base/version.gitTreeState=clean
 
 tally := bin/tools/tally
+mutants := bin/tools/mutants
 golangci := $(CURDIR)/bin/tools/golangci-lint
 generators := bin/tools/controller-gen bin/tools/crd-ref-docs
 shells := .ci/run $(wildcard tools/*.sh)
@@ -109,8 +110,12 @@ scenarios: pawl ## play the scenario files, each under SEEDS seeds
 	@bin/pawl simulate --allow-waiting --seeds $(SEEDS) $(SCENARIOS)
 
 .PHONY: mutants
-mutants: ## break each rule of the engine, and see the tests notice
-	@tools/mutants.sh 2 $(SCENARIOS)
+mutants: $(mutants) ## break the engine in many ways, one by one, and see the tests notice
+	@$(mutants) tools/mutants
+
+.PHONY: mutants-all
+mutants-all: $(mutants) ## the same, and say all tests and scenarios that notice
+	@$(mutants) -all tools/mutants
 
 .PHONY: performance
 performance: pawld ## measure what the design promises, into docs/performance.md
@@ -186,8 +191,9 @@ lint-standalone: bin/tools/golangci-lint
 	@echo "lint: standalone is clean"
 
 .PHONY: verify
-verify: $(generators) ## generated files are what their source says
+verify: $(generators) $(mutants) ## generated files are what their source says, and mutants fit the engine
 	@tools/verify.sh
+	@$(mutants) -check tools/mutants
 
 ## Tools
 
@@ -202,6 +208,9 @@ bin/tools/crd-ref-docs: tools/go.mod
 
 bin/tools/tally: $(wildcard tools/tally/*.go)
 	@go build -C tools -o ../$@ ./tally
+
+bin/tools/mutants: $(wildcard tools/mutants/*.go)
+	@go build -C tools -o ../$@ ./mutants
 
 .PHONY: help
 help: ## this list

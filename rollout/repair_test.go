@@ -64,7 +64,7 @@ func TestNew_repairs(t *testing.T) {
 			reason: "rule 1: what somebody uses is not replaced for drift, down or not",
 			s: pool(5, policy(func(p *Policy) { p.MaxInFlight = 5 }), member(0, unready), member(0, func(m *Member) { m.Held = true }),
 				member(1, unready), member(1, func(m *Member) { m.Occupancy = Busy }), member(2, claimed), member(2, unready),
-				member(3, unready), member(3, func(m *Member) { m.Skipped = true })),
+				member(3, unready), member(3, func(m *Member) { m.Skipped, m.Wants, m.Runs = true, "C", "C" })),
 			blockers: "Held 2, Claimed 1, Busy 1, UnavailableLimit 1",
 		},
 		"cordoned": {

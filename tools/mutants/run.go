@@ -19,11 +19,12 @@ import (
 // How much is tried for each mutant. All of it together takes about five seconds
 // where nothing notices.
 const (
-	checks  = "3000" // snapshots for each property
-	seeds   = "2"    // seeds for each scenario
-	worlds  = "2000" // random worlds
-	seed    = "1"    // of everything random
-	timeout = "2m"   // for what hangs
+	checks    = "3000" // snapshots for each property
+	fewChecks = "100"  // for what is random in unit tests
+	seeds     = "2"    // seeds for each scenario
+	worlds    = "2000" // random worlds
+	seed      = "1"    // of everything random
+	timeout   = "2m"   // for what hangs
 	// skipped plans everything twice, and notices only what is random.
 	skipped = "^TestNew_pure$"
 )
@@ -58,13 +59,26 @@ func (f findings) String() string {
 	return strings.Join(words, "; ")
 }
 
+// any reports whether anything failed.
+func (f findings) any() bool {
+	for _, names := range f {
+		if len(names) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // missing are the kinds that have to notice the mutant and did not.
 func (m *mutant) missing(f findings) []string {
-	if len(m.needs) == 0 && len(f) == 0 {
+	if len(m.needs) == 0 && !f.any() {
 		return []string{"everything"}
 	}
 	return slices.DeleteFunc(slices.Clone(m.needs), func(kind string) bool { return len(f[kind]) > 0 })
 }
+
+// enough reports whether everything has noticed the mutant that has to.
+func (m *mutant) enough(f findings) bool { return len(m.missing(f)) == 0 }
 
 // baseline sees to it that nothing fails while nothing is broken.
 func (l *laboratory) baseline(ctx context.Context, out io.Writer) error {
@@ -72,7 +86,7 @@ func (l *laboratory) baseline(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
+	if found.any() {
 		fmt.Fprintf(out, "mutants: tests fail although nothing is broken: %s\n", found)
 		return errMissed
 	}
@@ -93,48 +107,52 @@ func (l *laboratory) run(ctx context.Context, m *mutant) (findings, error) {
 	if err != nil {
 		return nil, err
 	}
-	failed, err := engine.run(ctx, "-test.skip", skipped, "-rapid.checks", checks)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range failed {
-		name, _, _ = strings.Cut(name, "/")
-		kind := unitTest
-		if slices.Contains(l.properties, name) {
-			kind = property
+	for _, kind := range []string{unitTest, property} {
+		if !l.all && kind == property && m.enough(found) {
+			break
 		}
-		found.add(kind, name)
+		if found[kind], err = l.engineTests(ctx, engine, kind); err != nil {
+			return nil, err
+		}
 	}
-	if !l.all && len(m.missing(found)) == 0 {
+	if !l.all && m.enough(found) {
 		return found, nil
 	}
 	simulator, err := build(ctx, overlay, dir, "simulate")
 	if err != nil {
 		return nil, err
 	}
-	failed, err = simulator.run(ctx, "-test.run", "^TestScenarios$", "-seeds", seeds)
+	failed, err := simulator.run(ctx, "-test.run", "^TestScenarios$", "-seeds", seeds)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range failed {
 		if _, file, ok := strings.Cut(name, "/"); ok {
-			found.add(scenario, file)
+			found[scenario] = append(found[scenario], file)
 		}
 	}
-	if !l.all && len(m.missing(found)) == 0 {
+	if !l.all && m.enough(found) {
 		return found, nil
 	}
-	failed, err = simulator.run(ctx, "-test.run", "^TestRandomWorlds$", "-worlds", worlds)
-	if len(failed) > 0 {
-		found.add(world, "TestRandomWorlds")
-	}
+	found[world], err = simulator.run(ctx, "-test.run", "^TestRandomWorlds$", "-worlds", worlds)
+	found[world] = slices.DeleteFunc(found[world], func(name string) bool { return strings.Contains(name, "/") })
 	return found, err
 }
 
-func (f findings) add(kind, name string) {
-	if !slices.Contains(f[kind], name) {
-		f[kind] = append(f[kind], name)
+// engineTests runs the unit tests or the properties of the engine, and returns
+// which of them failed.
+func (l *laboratory) engineTests(ctx context.Context, engine *binary, kind string) ([]string, error) {
+	properties := "^(" + strings.Join(l.properties, "|") + ")$"
+	args := []string{"-test.skip", properties, "-rapid.checks", fewChecks}
+	if kind == property {
+		args = []string{"-test.run", properties, "-test.skip", skipped, "-rapid.checks", checks}
 	}
+	failed, err := engine.run(ctx, args...)
+	for i := range failed {
+		failed[i], _, _ = strings.Cut(failed[i], "/")
+	}
+	slices.Sort(failed)
+	return slices.Compact(failed), err
 }
 
 // overlay writes the changed files into the directory, and the file that tells

@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNew_stalledBy: what something else keeps is not stalled.
+func TestNew_stalledBy(t *testing.T) {
+	later := epoch.Add(2 * time.Hour)
+	failed := func(m *Member) { m.Phase, m.DownSince = Failed, epoch }
+	for name, tc := range map[string]struct {
+		s    *Snapshot
+		want Status
+	}{
+		"down for long":             {pool(2, current, member(0, failed), member(0, func(m *Member) { m.Attempts, m.NextAttempt = 8, later.Add(time.Minute) })), True},
+		"failed and held":           {pool(2, current, member(0, failed), member(0, func(m *Member) { m.Held = true })), False},
+		"draining, and it is busy":  {pool(2, member(0, drains(Drift)), member(0, func(m *Member) { m.Occupancy = Busy }), func(s *Snapshot) { s.Unreadable = SourcesUnresolved }), False},
+		"lost just now, born early": {pool(2, current, member(0, failed), member(0, func(m *Member) { m.Attempts, m.NextAttempt, m.DownSince = 1, later.Add(9*time.Second), later })), False},
+		"settling after a deadline": {pool(2, current, policy(func(p *Policy) { p.MinReady = time.Hour }), member(0, func(m *Member) {
+			m.Phase, m.DownSince, m.ServedSince, m.BornAt = Preparing, epoch.Add(time.Hour), time.Time{}, epoch.Add(time.Hour)
+		})), False},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := New(tc.s, later).Stalled; got.Status != tc.want {
+				t.Errorf("stalled is %+v", got)
+			}
+		})
+	}
+}
+
+// TestNew_names: what stands still names the member that keeps it so, and what
+// would let it go on.
+func TestNew_names(t *testing.T) {
+	later := epoch.Add(2 * time.Hour)
+	never := func(s *Snapshot) { s.Target, s.Current = Record{ID: "A"}, Record{} }
+	for name, tc := range map[string]struct {
+		reason string
+		s      *Snapshot
+		says   func(*Plan) string
+		want   string
+	}{
+		"the limit is used up": {
+			"one that does not come back by itself is named before one that boots",
+			pool(4, member(0, replaced), member(1, onTarget), member(1, unready)), func(p *Plan) string { return p.Next }, "member 1 is down, and 1 more out of service",
+		},
+		"steady use": {
+			"a floor would let one member roll",
+			pool(4, warm(3), member(0, claimed), member(1, replaced)), func(p *Plan) string { return p.Next }, "update.minAvailable would let one member roll",
+		},
+		"a failed slot is held": {
+			"nobody tries the target, since it is kept",
+			pool(3, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Held = true })), func(p *Plan) string { return p.Next }, "nobody tries the target, since member 0 failed on it and is held",
+		},
+		"the first template fails": {
+			"the pool says so, in the words of its bodies",
+			pool(1, never, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Runs, m.Wants, m.Message = "A", "A", "no such file" })),
+			func(p *Plan) string { return string(p.Available.Status) + " " + p.Available.Message }, "False no body of revision A has come into service yet; the last was that of member 0 (no such file)",
+		},
+		"enough are free": {
+			"a pool at rest under refillBelow is available",
+			pool(2, current, policy(func(p *Policy) { p.Desired, p.RefillBelow = 5, 2 })), func(p *Plan) string { return string(p.Available.Status) + " " + p.Available.Reason }, "True EnoughFree",
+		},
+		"a partition that was raised": {
+			"it takes no member back",
+			pool(3, policy(func(p *Policy) { p.Partition = 2 }), member(0, onTarget), member(1, onTarget)), func(p *Plan) string { return p.Updated.Message }, "takes no member back",
+		},
+		"a recycle while the size is brought about": {
+			"it waits for that",
+			pool(3, current, policy(func(p *Policy) { p.Desired = 5 }), member(0, func(m *Member) { m.Asked = true })),
+			func(p *Plan) string { return p.Explain(&p.pass.s.Members[0]) }, sentences[PoolResizing],
+		},
+		"a deleted pool with a holder": {
+			"it names who stays",
+			pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(1, claimed)), func(p *Plan) string { return p.Updated.Message }, "1 member stays: member 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.says(New(tc.s, later)); !strings.Contains(got, tc.want) {
+				t.Errorf("%s: %q instead of %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

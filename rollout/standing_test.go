@@ -1,0 +1,123 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func relapsed(m *Member) {
+	m.Phase, m.FailedEarly, m.PhaseSince = Failed, true, epoch.Add(2*time.Hour-time.Second)
+	m.Recovered, m.RecoveredAt, m.DownSince = m.Runs, epoch.Add(time.Minute), m.PhaseSince
+}
+
+// failures records one failure in each of the slots, so many bodies in all.
+func failures(bodies int, slots ...int) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Target.Failed = bodies
+		for _, i := range slots {
+			s.Target.Failures = append(s.Target.Failures, Failure{
+				ID: s.Members[i].ID, Index: i, Incarnation: 2, Count: bodies / len(slots), At: epoch.Add(2*time.Hour - time.Second), Forgiven: s.Members[i].InService(),
+			})
+		}
+	}
+}
+
+// worked records that so many bodies of the target have recovered.
+func worked(n int) func(*Snapshot) {
+	return func(s *Snapshot) { s.Target.Recovered, s.Target.Counted = n, epoch.Add(time.Hour) }
+}
+
+func limit(n int) func(*Snapshot) { return policy(func(p *Policy) { p.FailureLimit = n }) }
+
+// TestNew_stands tells when the target becomes the current revision.
+func TestNew_stands(t *testing.T) {
+	held := func(m *Member) { m.Held = true }
+	before := func(m *Member) { m.Recovered, m.RecoveredAt = "B", epoch.Add(time.Hour) }
+	stands := []string{"Stand B (WholePool)"}
+	for name, tc := range map[string]planCase{
+		"one after the other": {
+			reason: "a body that recovered counts although another one boots in its place",
+			s:      pool(2, member(0, served(time.Hour)), member(1, replaced), member(1, before)), want: stands,
+		},
+		"a body that recovered failed later": {
+			reason: "it counts no more; the failure of its slot takes one off what is asked for",
+			s:      pool(3, limit(3), member(0, served(time.Hour)), member(1, served(time.Hour)), member(2, onTarget), member(2, relapsed)),
+			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 2 Failed to B (Failed)"},
+		},
+		"less than half": {
+			reason: "half of the size has to have recovered, whatever keeps the others",
+			s:      pool(4, member(0, held), member(1, held), member(2, held), member(3, served(time.Hour))), blockers: "Held 3",
+		},
+		"half": {
+			reason: "which is enough where something keeps the others",
+			s:      pool(4, member(0, held), member(1, held), member(2, served(time.Hour)), member(3, served(time.Hour))), want: stands, blockers: "Held 2",
+		},
+		"a canary": {
+			reason: "what is only tried does not stand",
+			s:      pool(2, policy(func(p *Policy) { p.Partition = 1 }), member(0, served(time.Hour)), member(1, served(time.Hour))),
+		},
+		"the first revision, in service since just now": {
+			reason: "it has to recover first",
+			s:      pool(2, func(s *Snapshot) { s.Current = Record{} }, member(0, served(time.Second)), member(1, served(time.Second))),
+		},
+		"the current revision": {
+			reason: "what has stood is not held up by a body that had recovered",
+			s:      pool(3, current, member(0, relapsed)), want: []string{"Disrupt 0 Failed to A (Failed)"},
+		},
+	} {
+		t.Run(name, tc.check)
+	}
+	s := pool(3, worked(2), member(2, onTarget), member(2, relapsed))
+	if r := New(s, epoch.Add(2*time.Hour)).Actions[0].Record; r == nil || r.Recovered != 1 {
+		t.Errorf("of two bodies that were counted one failed later: %+v", r)
+	}
+}
+
+// TestNew_halts: slots count towards the failure limit, and bodies while none
+// has recovered.
+func TestNew_halts(t *testing.T) {
+	halts := []string{"RecordFailure B (EarlyFailure)", "Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}
+	for name, tc := range map[string]planCase{
+		"one slot fails again and again": {
+			reason: "once a body has recovered, it counts once",
+			s:      pool(3, limit(2), worked(1), member(1, failedOnTarget), failures(2, 1)), blockers: "FailedReplacement 2",
+		},
+		"one slot fails again and again, and nothing else is known": {
+			reason: "while no body has recovered, each counts",
+			s:      pool(3, limit(2), member(1, failedOnTarget), failures(2, 1)),
+			want:   []string{"Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}, blockers: "Halted 2",
+		},
+		"one slot failed and is back": {
+			reason: "it counts although it is forgiven",
+			s:      pool(3, limit(2), worked(1), member(0, served(time.Hour)), failures(1, 0), member(1, failedOnTarget)),
+			want:   halts, blockers: "Halted 1",
+		},
+		"a pool of few slots": {
+			reason: "no more slots can fail than there are",
+			s:      pool(2, limit(3), worked(1), member(0, served(time.Hour)), failures(1, 0), member(1, failedOnTarget)), want: halts,
+		},
+		"the only revision fails": {
+			reason: "new slots wait for as long as those that failed",
+			s:      pool(2, current, policy(func(p *Policy) { p.Desired = 3 }), member(1, func(m *Member) { m.Held = true }), failures(1, 1)),
+		},
+	} {
+		t.Run(name, tc.check)
+	}
+}
+
+// TestRecord_Renewed: a revision that becomes the target again, or is retried,
+// starts clean, and counts nothing twice.
+func TestRecord_Renewed(t *testing.T) {
+	later := epoch.Add(time.Hour)
+	r := Record{ID: "B", Failed: 4, Failures: []Failure{{ID: "x", Incarnation: 3, Count: 4, At: epoch}}, Recovered: 2, Counted: epoch, Since: epoch}
+	want := Record{ID: "B", Failures: []Failure{{ID: "x", Incarnation: 3, At: epoch, Forgiven: true}}, Since: later}
+	if diff := cmp.Diff(want, r.Renewed(later)); diff != "" {
+		t.Error(diff)
+	}
+	r.Halted = true
+	if got := r.Renewed(later); got.Failed != 4 || !got.Halted {
+		t.Errorf("a halted one stays so: %+v", got)
+	}
+}
