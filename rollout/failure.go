@@ -14,6 +14,9 @@ func (q *pass) judge() {
 	q.recover()
 	q.halt()
 	q.failing = q.rolls() && !q.halted && q.target.open()
+	if q.rolls() && q.target.Failed > 0 && !q.worked() {
+		q.wake(q.unproven) // then slots count, and no bodies, and those on their way may go on
+	}
 	q.unsettled = q.findUnsettled()
 	q.stand()
 	q.findUntried()
@@ -137,7 +140,8 @@ func (q *pass) remembered(m *Member, at int) {
 func (q *pass) recover() {
 	r := &q.target
 	var keep []Failure
-	changed := false
+	changed := q.rolls() && (r.Since.After(q.now) || r.Counted.After(q.now))
+	r.Since, r.Counted = notAfter(r.Since, q.now), notAfter(r.Counted, q.now) // a clock that was ahead wrote them
 	for i := range r.Failures {
 		f := r.Failures[i]
 		switch skipped := q.skips(&f); {
@@ -270,7 +274,7 @@ func (q *pass) enoughToStand() int {
 // shows one of them goes.
 func (q *pass) count() {
 	r := &q.target
-	if !q.counting || !q.rolls() || q.halted {
+	if !q.counting || !q.readable() || !q.rolls() || q.halted {
 		return
 	}
 	r.Recovered += q.l.proven
@@ -285,7 +289,7 @@ func (q *pass) forgets(m *Member) bool {
 	switch {
 	case !q.rolls() || m.relapsed():
 		return false
-	case m.Runs == t.ID && m.healthy():
+	case m.Runs == t.ID && m.unbroken():
 		at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
 		if q.now.Before(at) {
 			q.wake(at)
@@ -293,5 +297,16 @@ func (q *pass) forgets(m *Member) bool {
 		}
 		return at.After(t.Counted)
 	}
-	return m.Recovered == t.ID && m.Recovered != "" && m.RecoveredAt.After(t.Counted) && m.RecoveredAt.After(t.Since)
+	return t.uncounted(m)
+}
+
+// uncounted reports whether the slot remembers a body of the revision that has
+// recovered and is not counted yet: one that did so since the revision became the
+// target, or the present one, if it was in service since then.
+func (r *Record) uncounted(m *Member) bool {
+	if m.Recovered != r.ID || m.Recovered == "" || !m.RecoveredAt.After(r.Counted) {
+		return false
+	}
+	served := m.Body && m.recovered() && (m.InService() || m.DownSince.After(r.Since))
+	return served || m.RecoveredAt.After(r.Since)
 }

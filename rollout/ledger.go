@@ -407,6 +407,13 @@ func (q *pass) prove(m *Member) {
 	if at.After(q.l.recovery) {
 		q.l.recovery = at
 	}
+	q.score(m)
+}
+
+// score counts a body of the target that has recovered and has not left service,
+// as far as it is not counted yet.
+func (q *pass) score(m *Member) {
+	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
 	if m.recovered() {
 		at = m.RecoveredAt // and was back after a break
 	}
@@ -417,20 +424,32 @@ func (q *pass) prove(m *Member) {
 	}
 }
 
+// unbroken reports whether the body has not left service since it came into it, as
+// far as is recorded. One that drains, or is cordoned, is still up.
+func (m *Member) unbroken() bool {
+	return m.Body && m.served() && m.DownSince.IsZero() && (m.healthy() || m.Phase == Draining)
+}
+
 // remember counts a body of the target that was in the slot before and has
 // recovered, as far as that is not counted yet.
 func (q *pass) remember(m *Member) {
-	t := &q.s.Target
-	if m.Recovered == t.ID && m.Recovered != "" && m.RecoveredAt.After(t.Counted) && m.RecoveredAt.After(t.Since) && !m.relapsed() {
+	if q.s.Target.uncounted(m) && !m.relapsed() {
 		q.l.proven++
+		q.counting = q.counting || m.leaving() // its claim has ended, and the slot goes with it
 	}
 }
 
 // proveOdd does the same for any other member, and notes what is unsettled.
 func (q *pass) proveOdd(m *Member, up bool) {
-	if up && m.Runs != "" {
+	switch {
+	case up && m.Runs != "":
 		q.prove(m)
-	} else {
+	case m.Runs == q.s.Target.ID && m.unbroken() && !m.ServedSince.After(q.cutoff):
+		q.score(m)
+	case m.Runs == q.s.Target.ID && m.unbroken():
+		q.unproven = earliest(q.unproven, m.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		q.remember(m)
+	default:
 		q.remember(m)
 	}
 	if m.Runs != q.s.Target.ID || !m.Body {

@@ -147,7 +147,7 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
 		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
-	case p.Manual:
+	case p.Manual && c.Stale > 0:
 		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
 	case q.partition() > 0 && q.l.off <= q.partition() && q.l.rolling == 0 && q.l.unborn == 0 && q.taken == 0 && !q.failing:
 		return Condition{True, "PartitionReached", q.partitionSentence()}
@@ -284,17 +284,17 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 	switch {
 	case m.leaving() || m.InService() || m.Phase == Quarantined:
 		return time.Time{}, false
+	case m.Phase == Failed && !m.Gone && (m.Held || m.busy() || m.Claimed):
+		return time.Time{}, false
 	case m.Rolling() || m.Repairing():
 		if m.drains() && (m.busy() || m.Held) {
 			return time.Time{}, false
 		}
 		return m.Disruption.Since, true
-	case m.Phase == Failed && !m.Gone && (m.Held || m.busy() || m.Claimed):
-		return time.Time{}, false
 	case m.Phase == Failed && m.served() && q.target.ID != m.Runs && q.s.WindowShut && !m.Gone:
 		return time.Time{}, false
 	case m.coming() || m.Phase == Failed || m.live():
-		if m.live() && m.Disruption.Since.After(m.down()) {
+		if m.Disruption.Since.After(m.down()) { // what kept it before that did so then
 			return m.Disruption.Since, true
 		}
 		return m.down(), true
@@ -302,15 +302,17 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// newest is when a body last came into service for the first time.
+// newest is when a body last came into service for the first time. Of one that
+// is gone nothing is known but when it had recovered, a little later.
 func (q *pass) newest() time.Time {
 	var last time.Time
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if !m.served() || m.Runs == "" {
-			continue
+		at := m.RecoveredAt
+		if m.served() {
+			at = m.BornAt.Add(m.BootTook)
 		}
-		if at := m.BornAt.Add(m.BootTook); at.After(last) {
+		if at.After(last) {
 			last = at
 		}
 	}

@@ -188,7 +188,7 @@ func (m *Member) healthy() bool { return m.Phase == Available || m.Phase == InCl
 
 // recovered reports whether the present body has recovered, as is recorded.
 func (m *Member) recovered() bool {
-	return !m.RecoveredAt.IsZero() && !m.RecoveredAt.Before(m.BornAt) && m.Recovered == m.Runs
+	return m.RecoveredAt.After(m.BornAt) && m.Recovered == m.Runs
 }
 
 // relapsed reports whether the body has recovered, and failed later.

@@ -150,8 +150,12 @@ func (p *pool) retarget() {
 }
 
 // clockEdit: the controllers' clock is set. What they have stored stays, and
-// so do the timers that they wait for.
+// so do the timers that they wait for, until they notice.
 type clockEdit struct{ jump time.Duration }
+
+// clockNotice is about how long it takes the controllers to notice that their
+// clock was set, and to look at everything again.
+const clockNotice = 2 * time.Second
 
 func (e clockEdit) apply(w *world, _ *pool) {
 	how := "forward by " + e.jump.String()
@@ -160,7 +164,13 @@ func (e clockEdit) apply(w *world, _ *pool) {
 	}
 	w.say("world", "sets the controllers' clock "+how)
 	w.skew += e.jump
+	if e.jump < 0 {
+		for _, p := range w.pools {
+			p.rewind()
+		}
+	}
 	w.judge.disturb()
+	w.act(w.now+w.vary(clockNotice), w.wakeAll)
 }
 
 // createPoolEdit: somebody creates the pool again after it was deleted, as its

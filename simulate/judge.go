@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -18,10 +19,12 @@ type judge struct {
 
 	w        *world
 	promises promises
+	// rng draws which plans are made again, and when.
+	rng *rand.Rand
 }
 
-func newJudge(w *world) *judge {
-	j := &judge{w: w}
+func newJudge(w *world, seed int64) *judge {
+	j := &judge{w: w, rng: rand.New(rand.NewPCG(uint64(seed), 0x3c6e))} //nolint:gosec // a seed asks for the same numbers again
 	j.court = newCourt(w.scn, w)
 	j.now = func() time.Duration { return w.now }
 	j.dump, j.said, j.happen = w.dump, w.sayFailure, j.enter
@@ -40,6 +43,14 @@ func (j *judge) enter(e *entry) {
 		return
 	}
 	j.w.first(j.w.now, func() { j.w.atomic(happen) })
+}
+
+// pass is told that time goes on to the given instant.
+func (j *judge) pass(to time.Duration) {
+	for _, p := range j.w.pools {
+		j.currents(p, to)
+	}
+	j.court.pass(to)
 }
 
 // begin notes that an entry of the timeline happens.

@@ -61,6 +61,8 @@ type pool struct {
 
 	counts counts
 	view   poolPicture
+	// rollout is what the judge remembers of the target.
+	rollout rolloutWatch
 }
 
 // longAgo is how long before the start that began which was there then.
@@ -106,6 +108,8 @@ func (p *pool) place(m *memberSetup) {
 	if m.revision != "" {
 		p.revision(m.revision)
 	}
+	long := -longAgo
+	s.watch = watch{away: never, up: long, steady: long, shaken: never, arrived: long, before: long, came: true, settled: true}
 	s.Member = rollout.Member{
 		Index: m.index, ID: p.slotID(), Wants: m.revision, Runs: m.revision, Body: true, Incarnation: 1,
 		Phase: rollout.Available, Occupancy: m.occupancy, Cost: int32(m.cost),
@@ -147,6 +151,12 @@ func (p *pool) place(m *memberSetup) {
 	}
 	if b.ready() {
 		b.serve()
+	}
+	if !s.inService() && s.Phase != rollout.Draining {
+		s.watch.away, s.watch.up, s.watch.steady = 0, never, never
+		if s.ServedSince.IsZero() {
+			s.watch.arrived, s.watch.came, s.watch.settled = never, false, false
+		}
 	}
 	p.slots.put(m.index, s)
 	p.counts.touch(m.index)

@@ -28,6 +28,9 @@ type promises struct {
 
 // planned checks a plan against what the engine itself promises.
 func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+	j.stalls(p, plan)
+	j.words(p, s, plan)
+	j.lasts(p, s, plan)
 	if len(plan.Actions) == 0 {
 		return
 	}
@@ -85,6 +88,7 @@ func (j *judge) promise(format string, args ...any) {
 
 // stored checks what must hold of every stored version of a slot.
 func (j *judge) stored(p *pool, old, next *slot) {
+	j.follows(p, old, next)
 	if next == nil {
 		delete(p.rolling, old.ID)
 		if old.claimUID != 0 {
@@ -102,7 +106,7 @@ func (j *judge) stored(p *pool, old, next *slot) {
 		j.promise("%s terminates although %s holds it", p.member(next.Index), next.claim)
 	}
 	taken, rolling := p.rolling[next.ID]
-	if rolling && (next.inService() || !next.disrupted() && next.Incarnation == taken) {
+	if rolling && (next.inService() || next.replaced(taken) || !next.disrupted() && next.Incarnation == taken) {
 		delete(p.rolling, next.ID)
 	}
 	j.reused(p, next)
@@ -112,6 +116,14 @@ func (j *judge) stored(p *pool, old, next *slot) {
 	if old != nil && old.Phase == rollout.Draining && (next.Phase == rollout.Terminating || next.Phase == rollout.Updating) {
 		j.goes(p, next)
 	}
+}
+
+// replaced reports whether the slot has a body in place of the incarnation that
+// a rollout took, and that has come up. Whether somebody has cordoned the slot
+// meanwhile is no matter of the rollout.
+func (s *slot) replaced(taken int64) bool {
+	up := s.Phase == rollout.Available || s.Phase == rollout.InClaim
+	return s.Incarnation > taken && up && !s.disrupted()
 }
 
 // reused checks that no body serves again that was to be replaced when its
@@ -199,6 +211,7 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	j.readable(p, a)
 	j.grants(p, a, spec)
 	j.spares(p, a, old)
+	j.sized(p, a, old, seen, spec)
 	if a.Disruption.Cause != rollout.Drift {
 		return
 	}
@@ -207,6 +220,12 @@ func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec
 	}
 	if !old.inService() {
 		return
+	}
+	if i, ok := j.unsettled(p, a, p.slots, p.spec); !ok && !p.probation() {
+		if _, ok := j.unsettled(p, a, seen, spec); !ok {
+			j.promise("%s is taken although %s went down before it had recovered, and no body of %s has served for long enough since",
+				p.member(old.Index), p.member(i), a.Revision)
+		}
 	}
 	p.rolling[old.ID] = old.Incarnation
 	n := len(p.rolling)
@@ -261,14 +280,19 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 
 // spares checks that nobody loses what they use: for drift no member that is
 // claimed, busy or held, and for anything else none that is claimed or busy,
-// unless its body is gone.
+// unless its body is gone. A hold keeps whatever its body is like, also from a
+// person who asks for another one, and from a scale-in.
 func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
 	b := p.own(old)
-	drift := a.Disruption.Cause == rollout.Drift
+	cause := a.Disruption.Cause
+	drift := cause == rollout.Drift
+	name := p.member(old.Index)
+	if (cause == rollout.Requested || cause == rollout.ScaleDown) && old.held(j.w.clock()) {
+		j.promise("%s is disrupted for %s although it is held", name, cause)
+	}
 	if !drift && (b == nil || b.exited) {
 		return
 	}
-	name := p.member(old.Index)
 	occupancy := p.seen(old).Occupancy
 	switch {
 	case old.claimUID != 0:

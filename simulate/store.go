@@ -39,6 +39,8 @@ type slot struct {
 	skip        rollout.Revision
 	role, shard string
 	by          actor
+	// watch is what the judge remembers of it, for no controller to read.
+	watch watch
 }
 
 // held tells whether a hold is in force, by the controllers' clock.
@@ -225,6 +227,9 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 		})
 		return false
 	}
+	if next != nil {
+		next.watch = p.watched(old, next)
+	}
 	p.slots.put(index, next)
 	p.counts.touch(index)
 	w.judge.stored(p, old, next)
@@ -281,6 +286,7 @@ func (p *pool) putState(old, next *stateRecord, say func() string) bool {
 	if p.w.down || p.state != old {
 		return false
 	}
+	p.w.judge.remembers(p, old, next)
 	p.state = next
 	p.w.writes++
 	if say != nil {

@@ -56,7 +56,7 @@ func newWorld(s *Scenario, seed int64) *world {
 		scn: s, exact: seed == 1, life: 1, nature: s.world, epoch: s.date,
 		rng: rand.New(rand.NewPCG(uint64(seed), 0x9a71)), //nolint:gosec // a seed asks for the same numbers again
 	}
-	w.judge = newJudge(w)
+	w.judge = newJudge(w, seed)
 	for i := range s.pools {
 		w.pools = append(w.pools, newPool(w, &s.pools[i]))
 	}
