@@ -80,7 +80,7 @@ func (d *drawing) edit() string {
 // member draws the index of a member: often one of the first, and sometimes one
 // above replicas, which only surge bodies and those for claims have.
 func (d *drawing) member() int {
-	m := 0
+	var m int
 	if d.yes("above the size", 30) {
 		m = d.at("replicas") + d.number("above it", 0, 2)
 	} else {
