@@ -84,8 +84,8 @@ func (q *pass) findProbation() {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
 		switch {
-		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Skipped || m.InService() && m.Runs != q.target.ID:
-		case m.triable():
+		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Phase == Quarantined || m.Skipped || m.InService() && m.Runs != q.target.ID:
+		case m.triable() && !q.hangs(m):
 			q.probation = f.Index
 			return
 		case q.keeper == nil:
@@ -99,6 +99,8 @@ func (q *pass) findProbation() {
 		}
 	}
 	switch {
+	case q.l.trying != nil && !q.l.trying.leaving() && !q.l.trying.Skipped:
+		q.probation = q.l.trying.Index
 	case q.keeper != nil:
 	case q.surgeMost() > q.excess() && q.l.noRoom == 0 && !q.full():
 		q.probation = surgeSlot
@@ -111,6 +113,20 @@ func (q *pass) findProbation() {
 // it as it is, and there is room.
 func (m *Member) triable() bool {
 	return !m.Stuck && !m.NoRoom && (m.lost() || !m.Held && !m.busy() && !m.Claimed)
+}
+
+// hangs reports whether the slot's body has been told to go, and has not gone for
+// the progress deadline, so that no other can be born there.
+func (q *pass) hangs(m *Member) bool {
+	if m.Phase != Terminating {
+		return false
+	}
+	at := m.PhaseSince.Add(q.s.Policy.ProgressDeadline)
+	if q.now.Before(at) {
+		q.wake(at)
+		return false
+	}
+	return true
 }
 
 // tries reports whether the slot is to get a body of the target, or has one that
@@ -153,7 +169,7 @@ const (
 // never come into service, that nobody else is to try it.
 func (q *pass) findUntried() {
 	q.untried = false
-	if q.current.ID == "" || q.current.ID == q.target.ID || q.l.served || q.target.Recovered > 0 || q.l.booting.IsZero() {
+	if q.current.ID == "" || q.current.ID == q.target.ID || q.l.served || q.worked() || q.l.booting.IsZero() {
 		return
 	}
 	slowest := q.slowestBoot()

@@ -25,6 +25,21 @@ func served(ago time.Duration) func(*Member) {
 	}
 }
 
+// failedIn records that the body of the target in the slot failed so long ago.
+func failedIn(i int, ago time.Duration) func(*Snapshot) {
+	return func(s *Snapshot) {
+		m := &s.Members[i]
+		s.Target.Failed++
+		s.Target.Failures = append(s.Target.Failures, Failure{ID: m.ID, Index: i, Incarnation: m.Incarnation, Count: 1, At: epoch.Add(2*time.Hour - ago)})
+	}
+}
+
+// hangs is a member that was told to go for its failure, and has not gone.
+func hangs(m *Member) {
+	m.Phase, m.PhaseSince = Terminating, epoch
+	m.Disruption = Disruption{Cause: BodyFailed, Rolling: true, Incarnation: m.Incarnation, Since: epoch}
+}
+
 // TestNew_unproven: rule 5. What is not known of the target yet holds up what
 // is in service, and nothing else.
 func TestNew_unproven(t *testing.T) {
@@ -73,6 +88,41 @@ func TestNew_unproven(t *testing.T) {
 			reason: "births (c): what is missing is born on the current revision",
 			s:      pool(3, wide(3), policy(func(p *Policy) { p.Desired = 4 }), member(0, replaced), member(1, boots), member(2, boots)),
 			want:   []string{"CreateSlot 3 A (Fill)"}, blockers: "PoolResizing 2",
+		},
+		"one serves and has not recovered": {
+			reason:   "births (b): exactly one slot is on probation, and it is",
+			s:        pool(3, failedBefore(time.Second), wide(2), policy(func(p *Policy) { p.MaxSurge = 1 }), member(0, served(30*time.Second))),
+			blockers: "FailedReplacement 2",
+		},
+		"nobody is left who failed, and the target cannot be built": {
+			reason:   "births (d): nothing is taken for what cannot be built",
+			s:        pool(3, failedBefore(time.Second), wide(3), func(s *Snapshot) { s.Target.Missing = true }),
+			blockers: "RevisionNotReproducible 3",
+		},
+		"the one that failed is quarantined": {
+			reason: "births (b): it is kept for inspection, and another one tries",
+			s: pool(3, wide(3), policy(func(p *Policy) { p.Desired = 2 }), member(0, failedOnTarget), member(0, func(m *Member) { m.Phase = Quarantined }),
+				failedIn(0, time.Hour)),
+			want: []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "FailedReplacement 2",
+		},
+		"the one that failed does not go": {
+			reason: "births (b): it is stuck, and the next one that failed tries",
+			s: pool(4, wide(2), member(0, failedOnTarget), member(0, hangs), member(1, failedOnTarget),
+				member(1, func(m *Member) { m.PhaseSince, m.NextAttempt = epoch, epoch }), failedIn(0, time.Hour), failedIn(1, time.Hour)),
+			want: []string{"Grant 0 A (Retarget)", "Disrupt 1 Failed to B (Failed)"}, blockers: "FailedReplacement 2",
+		},
+		"a former body has recovered, and the next one is slow": {
+			reason: "births (c): a body of the target has come into service",
+			s: pool(4, wide(3), member(0, replaced), member(1, boots), member(0, func(m *Member) {
+				m.Disruption, m.Recovered, m.RecoveredAt = Disruption{}, "B", epoch.Add(time.Minute)
+				m.BornAt = m.RecoveredAt.Add(time.Minute)
+			})),
+			want: []string{"Disrupt 1 Drift to B (Stale)", "Disrupt 2 Drift to B (Stale)"}, blockers: "Rolling 2, UnavailableLimit 1",
+		},
+		"none has come up in time, and one drains": {
+			reason: "rule 9: what would be born in its place is what it runs",
+			s:      pool(4, wide(3), member(0, replaced), member(1, drains(Drift)), member(2, boots)),
+			want:   []string{"Undo 1 A (MatchesAgain)"}, blockers: "Unproven 2, Rolling 1",
 		},
 	} {
 		t.Run(name, tc.check)

@@ -31,8 +31,9 @@ type ledger struct {
 	off int
 	// work are the members in service that could be taken, stale ones but for the
 	// partition and the pool's own limits; asked those of them that are taken only
-	// since somebody asked to recycle them.
-	work, asked int
+	// since somebody asked to recycle them, askedStale the stale ones for which
+	// somebody asked so.
+	work, asked, askedStale int
 	// behind are the members off the target that serve and stay with nothing to
 	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
 	// pausing are the exempt ones that are claimed or busy: they may be taken in
@@ -51,6 +52,9 @@ type ledger struct {
 	// zero if none is; served: one of its bodies has been.
 	serving time.Time
 	served  bool
+	// trying is the first body of the target that is in service and has not
+	// recovered; nil if there is none.
+	trying *Member
 	// unsettled is when the last unsettled body of the target first went down,
 	// zero if there is none; shaky how many there are.
 	unsettled time.Time
@@ -122,6 +126,10 @@ func (q *pass) read() {
 	c.Members, c.Free, c.Rolling = len(q.s.Members), q.l.free, q.l.rolling
 	q.enterRest()
 }
+
+// recycled is how many members in service somebody asked to recycle that could
+// be.
+func (l *ledger) recycled() int { return l.asked + l.askedStale }
 
 // extent is where some of the members stand: all between from and to.
 type extent struct{ from, to, count int }
@@ -267,7 +275,9 @@ func (q *pass) enterWork(m *Member, stands bearing, free bool) {
 	case unsure:
 		c.Unknown++
 	}
-	asked := !taken && free && q.recyclable(m)
+	asked := free && q.recyclable(m)
+	l.askedStale += count(asked && taken)
+	asked = asked && !taken
 	l.asked += count(asked)
 	l.work += count(taken || asked)
 }
@@ -400,6 +410,9 @@ func (q *pass) prove(m *Member) {
 	}
 	if m.ServedSince.After(q.cutoff) {
 		q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
+		if q.l.trying == nil && !m.recovered() {
+			q.l.trying = m
+		}
 		q.remember(m)
 		return
 	}

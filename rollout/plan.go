@@ -202,7 +202,7 @@ func (q *pass) closed() Reason {
 		return ManualPolicy
 	case q.halted:
 		return HaltedTarget
-	case q.failing:
+	case q.failing && !q.target.Missing:
 		return FailedReplacement
 	case p.Paused || p.Zero:
 		return PausedRollout

@@ -141,7 +141,7 @@ func (q *pass) updatedCondition() Condition {
 		return Condition{False, "PoolDeleted", q.goesOnly()}
 	case q.halted:
 		return Condition{False, "UpdateHalted", q.haltSentence()}
-	case q.never() && c.Stale == 0:
+	case q.never() && c.Stale == 0 || c.Stale+c.Unknown+q.l.off == 0 && q.unseen():
 		return rolling
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
@@ -164,6 +164,12 @@ func (q *pass) updatedCondition() Condition {
 func (q *pass) never() bool {
 	c := &q.plan.Counts
 	return q.current.ID == "" && q.target.Recovered == 0 && !q.l.served && q.desired() > 0 && c.Unknown == 0 && c.InService == 0
+}
+
+// unseen reports whether no body of a target that is not the current revision has
+// come into service yet, and the size asks for one.
+func (q *pass) unseen() bool {
+	return q.rolls() && !q.l.served && !q.worked() && q.desired() > 0
 }
 
 // standstill says why a rollout that is wanted does not move.

@@ -178,9 +178,9 @@ func (q *pass) surgeAllowed() int {
 	case q.desired() == 0:
 		return 0
 	case q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
-		return min(q.surgeRoom(), q.l.asked)
+		return min(q.surgeRoom(), q.l.recycled())
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
-		return max(q.settledSurge(), min(q.surgeRoom(), q.l.asked))
+		return max(q.settledSurge(), min(q.surgeRoom(), q.l.recycled()))
 	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
 		return min(q.surgeMost(), q.s.Surge, q.excess(), q.workLeft())
 	}
@@ -255,7 +255,8 @@ func (q *pass) work() int {
 // workLeft is how many could be, if it were not for a window: stale ones as far
 // as the partition lets them, and those that somebody asked to recycle.
 func (q *pass) workLeft() int {
-	return max(0, min(q.l.work-q.l.asked-q.taken, q.l.off-q.partition())) + max(0, q.l.asked)
+	stale := min(q.l.work-q.l.asked-q.taken, q.l.off-q.partition())
+	return max(0, stale, q.l.askedStale) + max(0, q.l.asked)
 }
 
 // surge makes slots above the desired number, beside what may be unavailable:
@@ -269,7 +270,7 @@ func (q *pass) surge() {
 	case q.gate == FailedReplacement && q.probation == surgeSlot && !q.paused() && !q.s.Policy.Manual:
 		n = min(n, q.excess()+1)
 	case q.gate != "" || q.isUnproven():
-		n, why = min(n, q.l.asked), WhyAsked
+		n, why = min(n, q.l.recycled()), WhyAsked
 	}
 	for range n - q.excess() {
 		if !q.create(why) {

@@ -64,7 +64,7 @@ func (q *pass) matches(m *Member) bool {
 	if m.Runs == q.target.ID {
 		return m.served() || q.birth(m) == m.Runs
 	}
-	return m.Runs != "" && m.Runs == q.current.ID && q.l.off < q.partition()
+	return m.Runs != "" && m.Runs == q.current.ID && (q.l.off < q.partition() || q.untried && m.served())
 }
 
 // Rule 10: a scale-down removes what is down, then what is stale, then the

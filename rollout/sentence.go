@@ -170,6 +170,8 @@ func whyKept(m *Member) string {
 		return "failed on it and finds no room for its next body"
 	case m.Stuck:
 		return "failed on it, and what is to be written to it is refused"
+	case m.Phase == Terminating:
+		return "failed on it, and its body does not go"
 	}
 	return "failed on it, and work may still run there"
 }

@@ -60,8 +60,14 @@ func (q *pass) takeable(m *Member) bool {
 // births.
 func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
-	stale := q.takeable(m)
-	if stand := q.excess() - q.l.hopeless; stand > 0 && q.work() <= stand {
+	stale, work := q.takeable(m), q.work()
+	if q.gate != "" && c == Requested {
+		work = q.l.recycled() // nothing else is taken
+	}
+	if stale && m.Asked {
+		q.l.askedStale--
+	}
+	if stand := q.excess() - q.l.hopeless; stand > 0 && work <= stand {
 		q.remove(i, c, why)
 	} else {
 		q.replace(i, c, to, why)

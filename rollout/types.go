@@ -219,9 +219,9 @@ func (m *Member) InService() bool {
 }
 
 // Rolling tells whether a rollout took the member out of service and it is not
-// back yet.
+// back yet. One that is quarantined is replaced by another slot.
 func (m *Member) Rolling() bool {
-	return m.Disruption.Rolling && (m.live() || !m.served())
+	return m.Disruption.Rolling && m.Phase != Quarantined && (m.live() || !m.served())
 }
 
 // Repairing tells whether the member was down when it was replaced, and is not
