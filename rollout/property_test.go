@@ -314,7 +314,7 @@ func TestNew_wakes(t *testing.T) {
 			t.Fatalf("a plan of %s asks to be made again at %s", now, until)
 		}
 		if slices.ContainsFunc(s.Members, func(m Member) bool { return m.ahead(now.Unix()) || m.NextAttempt.After(m.nextAttempt(now)) }) ||
-			slices.ContainsFunc(s.Target.Failures, func(f Failure) bool { return f.At.After(now) }) {
+			slices.ContainsFunc(s.Target.Failures, func(f Failure) bool { return f.At.After(now) }) || s.Target.Counted.After(now) || s.Target.Since.After(now) {
 			return // what counts as now changes all the time
 		}
 		for _, at := range []time.Time{now.Add(until.Sub(now) / 2), until.Add(-1)} {
