@@ -133,7 +133,7 @@ func (q *pass) hangs(m *Member) bool {
 // has not recovered yet.
 func (q *pass) tries(m *Member) bool {
 	switch {
-	case m.leaving() || m.Phase == Quarantined || m.Skipped:
+	case m.leaving() || m.Phase == Quarantined || m.Skipped || q.hangs(m):
 		return false
 	case m.unborn():
 		return m.Wants == q.target.ID
