@@ -100,6 +100,7 @@ func (q *pass) findProbation() {
 	}
 	switch {
 	case q.l.trying != nil && !q.l.trying.leaving() && !q.l.trying.Skipped:
+		q.wake(q.l.trying.ServedSince.Add(q.s.Policy.RecoverAfter()))
 		q.probation = q.l.trying.Index
 	case q.keeper != nil:
 	case q.surgeMost() > q.excess() && q.l.noRoom == 0 && !q.full():
