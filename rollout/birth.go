@@ -47,9 +47,12 @@ func (q *pass) choose(m *Member) *Record {
 	if c.ID == "" || c.ID == t.ID {
 		return t
 	}
-	others := q.l.off
+	others := q.l.off - q.l.askedStale // those that somebody asked to recycle are about to go
 	if m.ID != "" && q.off(m) {
 		others--
+	}
+	if m.Asked && m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.off(m) && !q.acted(m) {
+		others++ // it was left out already
 	}
 	switch {
 	case m.Skipped:

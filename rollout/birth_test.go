@@ -129,6 +129,31 @@ func TestNew_unproven(t *testing.T) {
 	}
 }
 
+// TestNew_recyclePartitioned: births (a). The partition keeps as many members off
+// the target as it says, whatever somebody asks to recycle.
+func TestNew_recyclePartitioned(t *testing.T) {
+	asked := func(m *Member) { m.Asked = true }
+	for name, tc := range map[string]planCase{
+		"one more than the partition": {
+			reason: "the target is born in its place",
+			s:      pool(3, policy(func(p *Policy) { p.Partition = 2 }), member(0, asked)),
+			want:   []string{"Disrupt 0 Requested to B (Asked)"}, blockers: "Partitioned 3",
+		},
+		"as many as the partition": {
+			reason: "it stays off the target",
+			s:      pool(3, policy(func(p *Policy) { p.Partition = 3 }), member(0, asked)),
+			want:   []string{"Disrupt 0 Requested to A (Asked)"}, blockers: "Partitioned 3",
+		},
+		"as many as the partition, and surge": {
+			reason: "the surge slot that stands in for it stays off the target",
+			s:      pool(3, policy(func(p *Policy) { p.Partition, p.MaxUnavailable, p.MaxSurge = 3, 0, 1 }), member(0, asked)),
+			want:   []string{"CreateSlot 3 A (Asked)"}, blockers: "Partitioned 3",
+		},
+	} {
+		t.Run(name, tc.check)
+	}
+}
+
 // TestNew_clock: a stored time later than now counts as now.
 func TestNew_clock(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)

@@ -432,9 +432,12 @@ func (q *pass) score(m *Member) {
 	}
 	if at.After(q.s.Target.Counted) {
 		q.l.proven++
-	} else {
-		q.remember(m)
+		q.counting = q.counting || m.leaving()
+		if m.recovered() {
+			return
+		}
 	}
+	q.remember(m) // the body before this one
 }
 
 // unbroken reports whether the body has not left service since it came into it, as
@@ -460,7 +463,11 @@ func (q *pass) proveOdd(m *Member, up bool) {
 	case m.Runs == q.s.Target.ID && m.unbroken() && !m.ServedSince.After(q.cutoff):
 		q.score(m)
 	case m.Runs == q.s.Target.ID && m.unbroken():
-		q.unproven = earliest(q.unproven, m.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
+		q.unproven = earliest(q.unproven, at)
+		if m.leaving() {
+			q.wake(at)
+		}
 		q.remember(m)
 	default:
 		q.remember(m)

@@ -259,6 +259,12 @@ func (q *pass) workLeft() int {
 	return max(0, stale, q.l.askedStale) + max(0, q.l.asked)
 }
 
+// standsOff reports whether a surge slot is to stand in for a member that somebody
+// asked to recycle and that the partition keeps off the target.
+func (q *pass) standsOff() bool {
+	return q.l.askedStale > 0 && q.l.off-q.l.askedStale < q.partition()
+}
+
 // surge makes slots above the desired number, beside what may be unavailable:
 // for drift that may be rolled, and for members that somebody asked to recycle.
 func (q *pass) surge() {
@@ -269,7 +275,7 @@ func (q *pass) surge() {
 	switch {
 	case q.gate == FailedReplacement && q.probation == surgeSlot && !q.paused() && !q.s.Policy.Manual:
 		n = min(n, q.excess()+1)
-	case q.gate != "" || q.isUnproven():
+	case q.gate != "" || q.isUnproven() || q.standsOff():
 		n, why = min(n, q.l.recycled()), WhyAsked
 	}
 	for range n - q.excess() {

@@ -47,7 +47,7 @@ func (q *pass) mayTake() bool {
 		return q.gate == "" && !q.isUnproven()
 	}
 	p := &q.s.Policy
-	return q.probation == inService && !p.Manual && !p.Paused && !q.resizing && !q.untried && q.l.unborn == 0 && q.l.rolling == 0
+	return q.probation == inService && !p.Manual && !p.Paused && !q.resizing && !q.untried
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.
