@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,15 +23,15 @@ func TestClockWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		ahead, woken, fails := time.Duration(0), 0, 0
+		var ahead, woken, fails atomic.Int64
 		w := &clockWatch{
-			now: func() time.Time { return time.Now().Add(ahead) }, passed: func() time.Duration { return time.Since(start) }, every: clockEvery,
+			now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, passed: func() time.Duration { return time.Since(start) }, every: clockEvery,
 			wake: func(context.Context) error {
-				if fails > 0 {
-					fails--
+				if fails.Load() > 0 {
+					fails.Add(-1)
 					return errors.New("the cache has not started")
 				}
-				woken++
+				woken.Add(1)
 				return nil
 			},
 		}
@@ -40,8 +41,8 @@ func TestClockWatch(t *testing.T) {
 		for _, s := range []struct {
 			reason string
 			set    time.Duration
-			fails  int
-			want   int
+			fails  int64
+			want   int64
 		}{
 			{"nothing has happened", 0, 0, 0},
 			{"it is corrected by a little", -time.Second / 2, 0, 0},
@@ -51,11 +52,12 @@ func TestClockWatch(t *testing.T) {
 			{"it is set forward", time.Hour, 0, 2},
 			{"it is set back, and not all can be told", -2 * time.Second, 3, 3},
 		} {
-			ahead, fails = ahead+s.set, s.fails
+			ahead.Add(int64(s.set))
+			fails.Store(s.fails)
 			time.Sleep(5 * clockEvery)
 			synctest.Wait()
-			if woken != s.want {
-				t.Errorf("%s: woken %d times, want %d", s.reason, woken, s.want)
+			if got := woken.Load(); got != s.want {
+				t.Errorf("%s: woken %d times, want %d", s.reason, got, s.want)
 			}
 		}
 		cancel()
