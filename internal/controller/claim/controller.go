@@ -68,7 +68,7 @@ type Reconciler struct {
 	// Now is the clock, and NewQueue makes a queue that goes by it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
-	// Steady is a clock that nobody sets, for heartbeats. Nil: Now.
+	// Steady is a monotonic clock, for heartbeats. Nil: Now.
 	Steady func() time.Time
 	// Changed tells of claims that are to be looked at for another reason than a
 	// change in the API. Nil: there is none.

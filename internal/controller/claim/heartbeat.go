@@ -84,7 +84,7 @@ func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration 
 	return max(every-now.Sub(r.heard(c, every, now)), time.Millisecond)
 }
 
-// steady is the time by a clock that nobody sets.
+// steady is the time by the monotonic clock.
 func (r *Reconciler) steady() time.Time {
 	if r.Steady == nil {
 		return r.Now()
