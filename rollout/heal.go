@@ -144,7 +144,10 @@ func (q *pass) recyclable(m *Member) bool {
 
 // recycleLimit is what keeps a member in service from being recycled.
 func (q *pass) recycleLimit() Reason {
-	if q.resizing {
+	switch {
+	case q.floorUnreachable() != "":
+		return FloorUnreachable
+	case q.resizing:
 		return PoolResizing
 	}
 	return q.limit()

@@ -128,8 +128,13 @@ func (q *pass) read() {
 }
 
 // recycled is how many members in service somebody asked to recycle that could
-// be.
-func (l *ledger) recycled() int { return l.asked + l.askedStale }
+// be: none under a policy that can never take one.
+func (q *pass) recycled() int {
+	if q.floorUnreachable() != "" {
+		return 0
+	}
+	return q.l.asked + q.l.askedStale
+}
 
 // extent is where some of the members stand: all between from and to.
 type extent struct{ from, to, count int }

@@ -178,9 +178,9 @@ func (q *pass) surgeAllowed() int {
 	case q.desired() == 0:
 		return 0
 	case q.halted || q.gate == FloorUnreachable || q.gate == RevisionNotReproducible:
-		return min(q.surgeRoom(), q.l.recycled())
+		return min(q.surgeRoom(), q.recycled())
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
-		return max(q.settledSurge(), min(q.surgeRoom(), q.l.recycled()))
+		return max(q.settledSurge(), min(q.surgeRoom(), q.recycled()))
 	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
 		return min(q.surgeMost(), q.s.Surge, q.excess(), q.workLeft())
 	}
@@ -276,7 +276,7 @@ func (q *pass) surge() {
 	case q.gate == FailedReplacement && q.probation == surgeSlot && !q.paused() && !q.s.Policy.Manual:
 		n = min(n, q.excess()+1)
 	case q.gate != "" || q.isUnproven() || q.standsOff():
-		n, why = min(n, q.l.recycled()), WhyAsked
+		n, why = min(n, q.recycled()), WhyAsked
 	}
 	for range n - q.excess() {
 		if !q.create(why) {

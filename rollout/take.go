@@ -62,7 +62,7 @@ func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
 	stale, work := q.takeable(m), q.work()
 	if q.gate != "" && c == Requested {
-		work = q.l.recycled() // nothing else is taken
+		work = q.recycled() // nothing else is taken
 	}
 	if stale && m.Asked {
 		q.l.askedStale--
