@@ -96,9 +96,9 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestRelease_Disruption: under Reuse a stale member goes to no claim that
+// TestRelease_disruption: under Reuse a stale member goes to no claim that
 // waits, while a rollout could take it but for its numbers.
-func TestRelease_Disruption(t *testing.T) {
+func TestRelease_disruption(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	ends := Disruption{Cause: ClaimEnded, Incarnation: 7, Since: now}
 	stale := Release{Reuse: true, Blocker: Claimed, Stale: 3, Partition: 1, Waiting: 1}
@@ -120,7 +120,7 @@ func TestRelease_Disruption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := stale
 			tc.change(&r)
-			if diff := cmp.Diff(tc.want, r.Disruption(7, now)); diff != "" {
+			if diff := cmp.Diff(tc.want, r.disruption(7, now)); diff != "" {
 				t.Error(diff)
 			}
 		})
