@@ -93,7 +93,7 @@ func BenchmarkNew(b *testing.B) {
 			b.Run(fmt.Sprintf("%d members, %s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if p := New(all[name].s, epoch.Add(time.Hour)); len(p.Actions) != all[name].actions {
+					if p := all[name].s.Plan(epoch.Add(time.Hour)); len(p.Actions) != all[name].actions {
 						b.Fatalf("%d actions: %v", len(p.Actions), lines(p)[:min(5, len(p.Actions))])
 					}
 				}

@@ -51,7 +51,7 @@ func (q *pass) choose(m *Member) *Record {
 	if m.ID != "" && q.off(m) {
 		others--
 	}
-	if m.Asked && m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.off(m) && !q.acted(m) {
+	if m.Asked && m.Free() && m.guard(Requested) == "" && !m.Skipped && !m.Stuck && q.off(m) && !q.acted(m) {
 		others++ // it was left out already
 	}
 	switch {
@@ -70,7 +70,7 @@ func (q *pass) choose(m *Member) *Record {
 // arriving reports whether the slot has a body of the target that is on its way
 // into service.
 func (q *pass) arriving(m *Member) bool {
-	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served() && !m.live()
+	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served() && !m.Disrupted()
 }
 
 // findProbation decides which slot tries the target while a failure of it is
@@ -89,6 +89,9 @@ func (q *pass) findProbation() {
 		switch {
 		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Phase == Quarantined || m.Skipped || m.InService() && m.Runs != q.target.ID:
 		case m.triable() && !q.hangs(m):
+			if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
+				q.wake(next)
+			}
 			q.probation = f.Index
 			return
 		case q.keeper == nil:
@@ -116,7 +119,7 @@ func (q *pass) findProbation() {
 // triable reports whether anything can be tried in the slot now: nothing keeps
 // it as it is, and there is room.
 func (m *Member) triable() bool {
-	return !m.Stuck && !m.NoRoom && (m.lost() || !m.Held && !m.busy() && !m.Claimed)
+	return !m.Stuck && !m.NoRoom && m.guard(BodyFailed) == ""
 }
 
 // hangs reports whether the slot's body has been told to go, and has not gone for

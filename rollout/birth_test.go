@@ -157,7 +157,7 @@ func TestNew_recyclePartitioned(t *testing.T) {
 // TestNew_clock: a stored time later than now counts as now.
 func TestNew_clock(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)
-	p := New(pool(2, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.ServedSince = later.Add(8760 * time.Hour) })), later)
+	p := pool(2, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.ServedSince = later.Add(8760 * time.Hour) })).Plan(later)
 	if p.Wake.IsZero() || p.Wake.After(later.Add(time.Minute)) {
 		t.Errorf("a body that came into service at a time that a clock dated ahead recovers in a minute: wake at %s", p.Wake)
 	}

@@ -88,7 +88,7 @@ func planRaw(t *rapid.T) {
 		}
 	}
 	now := rapid.SampledFrom([]time.Time{epoch.Add(time.Hour), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}).Draw(t, "now")
-	p := New(s, now)
+	p := s.Plan(now)
 	if p.Updated.Reason == string(InvalidSnapshot) {
 		if len(p.Actions) > 0 || p.Updated.Message == "" || p.Updated.Status != Unknown {
 			t.Fatalf("it is wrong, and yet: %v, %+v", lines(p), p.Updated)

@@ -9,7 +9,7 @@ func (q *pass) heal() {
 	}
 	for _, i := range q.odd {
 		m := &q.s.Members[i]
-		if q.done.has(i) || m.live() || m.Deleting || m.Stuck || m.Phase == Quarantined {
+		if q.done.has(i) || m.Disrupted() || m.Deleting || m.Stuck || m.Phase == Quarantined {
 			continue
 		}
 		switch {
@@ -18,7 +18,7 @@ func (q *pass) heal() {
 		case m.Claimed || q.s.Deleting:
 		case m.Phase == Failed:
 			q.healFailed(i)
-		case m.Body && !m.served() && !m.Held:
+		case m.Body && !m.served() && m.guard(Drift) == "":
 			q.healUnborn(i)
 		}
 	}
@@ -45,7 +45,7 @@ func (q *pass) paused() bool { return q.s.Policy.Paused || q.s.Policy.Zero }
 // count of what is being repaired.
 func (q *pass) healFailed(i int) {
 	m := &q.s.Members[i]
-	if !m.Gone && (m.Held || m.busy()) {
+	if m.guard(BodyFailed) != "" {
 		return
 	}
 	rev := q.birth(m)
@@ -101,8 +101,8 @@ func (q *pass) repairable(m *Member) bool {
 
 func (q *pass) isStaleDown(m *Member) bool {
 	down := m.Phase == Unready || m.Phase == Available && m.Cordoned
-	return down && m.Body && !m.live() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
-		!m.Claimed && !m.Held && !m.Skipped && !m.busy() && !q.acted(m)
+	return down && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
+		m.guard(Drift) == "" && !m.Skipped && !q.acted(m)
 }
 
 // recycle replaces the members for which somebody asked so: those in service
@@ -138,7 +138,7 @@ func (q *pass) rebirth(m *Member) Revision {
 // recyclable reports whether somebody asked for another body, and nothing keeps
 // the one that is there.
 func (q *pass) recyclable(m *Member) bool {
-	return m.Asked && m.Body && !m.live() && !m.Deleting && !m.Stuck && !m.Claimed && !m.Held && !m.busy() &&
+	return m.Asked && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && m.guard(Requested) == "" &&
 		m.Phase != Quarantined && m.Phase != Failed
 }
 

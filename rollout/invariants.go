@@ -62,7 +62,7 @@ func (c *checker) count(m *Member) {
 		c.rolling++
 	}
 	if m.Runs == c.s.Target.ID && m.Body {
-		c.unsettled = c.unsettled || m.Phase == Unready && !m.UnsettledSince.IsZero() && !m.recovered() && !m.live()
+		c.unsettled = c.unsettled || m.Phase == Unready && !m.UnsettledSince.IsZero() && !m.recovered() && !m.Disrupted()
 		c.serving = c.serving || m.InService()
 	}
 	if m.Free() && m.Occupancy == Idle && !m.Held && (c.stale(m) || m.Asked) {
@@ -70,7 +70,7 @@ func (c *checker) count(m *Member) {
 	}
 	if !m.leaving() && m.Phase != Quarantined && !onTop {
 		c.stay++
-		if m.ForClaim && !m.live() {
+		if m.ForClaim && !m.Disrupted() {
 			c.kept++ // no excess for a while
 		}
 	}
@@ -117,7 +117,7 @@ func (c *checker) check(a *Action) {
 	case Disrupt:
 		c.disrupt(a, m)
 	case Undo:
-		if m.Phase == Terminating || m.Phase == Updating || !m.live() {
+		if m.Phase == Terminating || m.Phase == Updating || !m.Disrupted() {
 			c.failf("rule 9: %d is taken back although its end has begun, or it was not to go", a.Index)
 		}
 		if m.Rolling() && !m.served() && (!a.Disruption.Rolling || a.Disruption.Incarnation >= m.Incarnation) {

@@ -108,7 +108,7 @@ func (q *pass) read() {
 			return
 		}
 		before = m.Index
-		if m.Simple() {
+		if m.simple() {
 			q.ahead = q.ahead || m.ServedSince.Unix() > second
 			q.enterSimple(m)
 		} else {
@@ -147,9 +147,9 @@ func (e *extent) add(i int) {
 	e.count++
 }
 
-// Simple tells whether the member is in service, free or claimed, and nothing
-// else is to be said of it. Most are; only such may be among the [Rest].
-func (m *Member) Simple() bool {
+// simple reports whether the member is in service, free or claimed, and nothing
+// else is to be said of it. Most are; only such may be among the rest.
+func (m *Member) simple() bool {
 	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
 		m.UnsettledSince.IsZero() && !m.ForClaim &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
@@ -186,7 +186,7 @@ func (q *pass) enterSimple(m *Member) {
 	}
 	c.Stale++
 	l.off++
-	if m.nobodys() && !m.Skipped { // as takeable says
+	if m.guard(Drift) == "" && !m.Skipped { // as takeable says
 		l.work++
 		l.behind++
 		return
@@ -200,7 +200,7 @@ func (q *pass) enterSimple(m *Member) {
 // enter adds any other member, at the position.
 func (q *pass) enter(i int, m *Member) {
 	c, l := &q.plan.Counts, &q.l
-	live, free := m.live(), m.Free()
+	live, free := m.Disrupted(), m.Free()
 	leaving := m.Deleting || live && m.Disruption.Remove
 	up := free || m.Claimed && m.healthy()
 	stands := q.bearing(m)
@@ -306,7 +306,7 @@ func (q *pass) enterUp(m *Member, stands bearing) {
 		return
 	}
 	switch {
-	case stands == stale && m.nobodys() && !m.Skipped:
+	case stands == stale && m.guard(Drift) == "" && !m.Skipped:
 		l.behind++
 	case stands == stale && !m.Held && !m.Skipped:
 		l.pausing++
@@ -335,7 +335,7 @@ func (q *pass) enterFree(m *Member) {
 // keeps reports whether the slot was made for a claim that waited and is no
 // excess yet: its body boots, or has not been free for as long as that took.
 func (q *pass) keeps(m *Member) bool {
-	if !m.ForClaim || m.Claimed || m.leaving() || m.Incarnation > 1 || m.live() || q.s.Deleting {
+	if !m.ForClaim || m.Claimed || m.leaving() || m.Incarnation > 1 || m.Disrupted() || q.s.Deleting {
 		return false
 	}
 	if m.coming() {
@@ -391,7 +391,7 @@ func (q *pass) enterDown(i int, m *Member, top bool) {
 // is over. Whatever does not come back hides no other.
 func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
 	until = notAfter(m.Disruption.Since, q.now).Add(q.s.Policy.ProgressDeadline)
-	failed := m.NoRoom || m.Attempts > 0 && !m.served() || m.live() && !m.served()
+	failed := m.NoRoom || m.Attempts > 0 && !m.served() || m.Disrupted() && !m.served()
 	return until, !failed && q.now.Before(until)
 }
 
@@ -486,7 +486,7 @@ func (q *pass) proveOdd(m *Member, up bool) {
 		q.l.booting = m.BornAt
 	}
 	settled := m.UnsettledSince.IsZero() || m.recovered() || up && !m.ServedSince.After(q.cutoff)
-	if settled || m.Phase == Failed || m.live() || q.s.Current.ID == q.s.Target.ID {
+	if settled || m.Phase == Failed || m.Disrupted() || q.s.Current.ID == q.s.Target.ID {
 		return
 	}
 	q.l.shaky++

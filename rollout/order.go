@@ -25,8 +25,20 @@ func (p place) compare(o place) int {
 	return cmp.Compare(p.at, o.at)
 }
 
-// before is the order in which members are taken, as [Policy.Before] says: cost,
-// order, index.
+// before reports whether a rollout takes member a before b, where both could be
+// taken: by cost, then by order, then by index. place says the same.
+func (p *Policy) before(a, b *Member) bool {
+	switch {
+	case a.Cost != b.Cost:
+		return a.Cost < b.Cost
+	case p.Order == OldestFirst && !a.BornAt.Equal(b.BornAt):
+		return a.BornAt.Before(b.BornAt)
+	default:
+		return a.Index < b.Index
+	}
+}
+
+// before is the place of the member in the order in which members are taken.
 func (q *pass) before(m *Member) place {
 	p := place{a: int64(m.Cost)}
 	if q.s.Policy.Order == OldestFirst {

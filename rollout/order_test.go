@@ -34,7 +34,7 @@ func TestPass_first(t *testing.T) {
 		}
 		slices.SortFunc(want, func(i, j int) int {
 			a, b := &q.s.Members[i], &q.s.Members[j]
-			return cmp.Compare(count(q.s.Policy.Before(b, a)), count(q.s.Policy.Before(a, b)))
+			return cmp.Compare(count(q.s.Policy.before(b, a)), count(q.s.Policy.before(a, b)))
 		})
 		want = want[:min(n, len(want))]
 		last := -1

@@ -1,9 +1,17 @@
 package rollout
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
-// Plan is what is to be done with a pool now, and why nothing else is.
+// Plan is what is to be done with a pool now, and why nothing else is. It is data:
+// it holds on to nothing of the snapshot.
 type Plan struct {
+	// Target is the revision that members are brought to.
+	Target Revision
 	// Actions in the order in which they are to be carried out. Those on
 	// revisions come first: if one of them fails, none after it may be carried
 	// out. One on a member that fails costs that member only; the next pass
@@ -15,6 +23,9 @@ type Plan struct {
 	Counts Counts
 	// Blockers of the stale members, the most frequent first.
 	Blockers []Tally
+	// Verdicts are what keeps each stale member, and Requests what keeps each
+	// member that somebody asked to recycle, in order of index.
+	Verdicts, Requests []Verdict
 	// The conditions of the pool.
 	Updated, Ready, Reconciling, Stalled, Available Condition
 	// Surge is how many slots above the desired number this plan leaves on
@@ -26,8 +37,15 @@ type Plan struct {
 	Size int
 	// Next is one sentence: what happens next, or who has to do what.
 	Next string
+}
 
-	pass *pass
+// Verdict is what keeps the members from index From to index To from being
+// updated, or recycled; all that there are between them.
+type Verdict struct {
+	From, To int
+	Reason   Reason
+	// Says is the reason as a sentence, with the names and numbers of this plan.
+	Says string
 }
 
 // Counts are numbers of members.
@@ -74,23 +92,28 @@ type Condition struct {
 	Reason, Message string
 }
 
-// New plans for the snapshot at the time.
-func New(s *Snapshot, now time.Time) *Plan {
-	p := Decide(s, now)
-	p.pass.report()
-	return p
+// Plan plans for the snapshot at the time. Of a snapshot that is not valid it does
+// nothing, and says why in the condition Updated.
+func (s *Snapshot) Plan(now time.Time) *Plan {
+	q := s.decide(now, rest{})
+	q.report()
+	return q.plan
 }
 
-// Decide plans as New does and says nothing about it: of the plan only Actions,
-// Surge and Wake are set, and nothing wakes for the progress deadline alone. Who
-// looks ahead asks so often that sentences take longer than decisions.
-func Decide(s *Snapshot, now time.Time) *Plan {
-	q := &pass{s: s, now: now, plan: &Plan{}, target: s.Target, current: s.Current}
+// decide plans for the snapshot and more members, which are only counted. It says
+// nothing about the plan: building messages would cost a forecast more than
+// deciding.
+func (s *Snapshot) decide(now time.Time, r rest) *pass {
+	begin := func(s *Snapshot) *pass {
+		return &pass{s: s, rest: r, now: now, plan: &Plan{Target: s.Target.ID}, target: s.Target, current: s.Current}
+	}
+	s = s.usual()
+	q := begin(s)
 	if q.invalid = s.Validate(); q.invalid == nil {
 		q.read()
 	}
 	if q.ahead && q.invalid == nil {
-		*q = pass{s: s.asOf(now), now: now, plan: &Plan{}, target: s.Target, current: s.Current}
+		q = begin(s.asOf(now))
 		q.read()
 	}
 	q.gate = q.closed()
@@ -109,8 +132,7 @@ func Decide(s *Snapshot, now time.Time) *Plan {
 	q.plan.Surge, q.plan.Size = min(q.excess(), q.surplus), q.size()
 	q.count()
 	q.conclude()
-	q.plan.pass = q
-	return q.plan
+	return q
 }
 
 // conclude puts what is stored with revisions before all other actions. What
@@ -120,6 +142,7 @@ func (q *pass) conclude() {
 		return
 	}
 	target := q.target
+	target.Failures = slices.Clone(target.Failures)
 	for i := range q.notes {
 		if q.notes[i].Record == &q.target {
 			q.notes[i].Record = &target
@@ -131,6 +154,7 @@ func (q *pass) conclude() {
 // pass is the state of one planning.
 type pass struct {
 	s    *Snapshot
+	rest rest
 	now  time.Time
 	plan *Plan
 	l    ledger
@@ -184,7 +208,6 @@ type pass struct {
 	taken    int
 	dropped  int
 	surplus  int
-	v        verdicts
 	unproven time.Time
 }
 
@@ -273,7 +296,7 @@ func (q *pass) updates(m *Member, c Cause) bool {
 func (q *pass) remove(i int, c Cause, why Why) {
 	m := &q.s.Members[i]
 	to := m.Wants
-	if m.Body && m.Runs == "" && m.live() && !m.leaving() && q.current.ID != q.target.ID {
+	if m.Body && m.Runs == "" && m.Disrupted() && !m.leaving() && q.current.ID != q.target.ID {
 		to = q.current.ID // it is stale; what it was to become says nothing of what it is
 	}
 	q.leave(m)
@@ -288,7 +311,7 @@ func (q *pass) remove(i int, c Cause, why Why) {
 		q.l.slots--
 		q.l.leaving++
 	}
-	if m.live() && m.Disruption.Cause == ClaimEnded {
+	if m.Disrupted() && m.Disruption.Cause == ClaimEnded {
 		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
 	}
 	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale || why == WhyAsked}, to, why)
@@ -328,3 +351,30 @@ func (q *pass) bind(m *Member, to Revision) {
 
 // wake asks to plan again at the time.
 func (q *pass) wake(at time.Time) { q.plan.Wake = earliest(q.plan.Wake, at) }
+
+// String lists the actions of the plan, what keeps other members, and what comes
+// next, one line each.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for i := range p.Actions {
+		fmt.Fprintln(&b, p.Actions[i].String())
+	}
+	for _, t := range p.Blockers {
+		fmt.Fprintf(&b, "%s: %s, the first is %d\n", t.Reason, members(t.Count), t.Example)
+	}
+	for _, c := range []struct {
+		name string
+		Condition
+	}{{"Updated", p.Updated}, {"Ready", p.Ready}, {"Reconciling", p.Reconciling}, {"Stalled", p.Stalled}, {"Available", p.Available}} {
+		if c.Status != "" {
+			fmt.Fprintf(&b, "%s=%s %s: %s\n", c.name, c.Status, c.Reason, c.Message)
+		}
+	}
+	if p.Next != "" {
+		fmt.Fprintf(&b, "next: %s\n", p.Next)
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(&b, "wake: %s\n", p.Wake.UTC().Format(time.RFC3339Nano))
+	}
+	return b.String()
+}

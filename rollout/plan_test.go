@@ -95,7 +95,7 @@ type planCase struct {
 }
 
 func (tc planCase) check(t *testing.T) {
-	p := New(tc.s, epoch.Add(2*time.Hour))
+	p := tc.s.Plan(epoch.Add(2 * time.Hour))
 	if diff := cmp.Diff(tc.want, lines(p)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 	}
@@ -389,14 +389,14 @@ func TestNew(t *testing.T) {
 // TestNew_says: what is too many and stays is named.
 func TestNew_says(t *testing.T) {
 	claimed := member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })
-	deleted := New(pool(2, func(s *Snapshot) { s.Deleting = true }, claimed), epoch)
+	deleted := pool(2, func(s *Snapshot) { s.Deleting = true }, claimed).Plan(epoch)
 	if u := deleted.Updated; u.Reason != "PoolDeleted" || !strings.Contains(u.Message, "member 0") || !strings.Contains(u.Message, "claim") {
 		t.Errorf("a deleted pool says %+v", u)
 	}
 	if r := deleted.Reconciling; r.Status != True {
 		t.Errorf("a deleted pool is %+v", r)
 	}
-	small := New(pool(2, policy(func(p *Policy) { p.Desired = 1 }), claimed, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.Occupancy = Busy })), epoch.Add(time.Hour))
+	small := pool(2, policy(func(p *Policy) { p.Desired = 1 }), claimed, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.Occupancy = Busy })).Plan(epoch.Add(time.Hour))
 	if !strings.Contains(small.Next, "member 0 stays") {
 		t.Errorf("too many members, and next is %q", small.Next)
 	}

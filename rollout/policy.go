@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
+	"time"
 )
 
 // Share is a number of members, or a percentage of the desired number.
@@ -49,4 +51,33 @@ func Budget(unavailable, surge Share, n int) (maxUnavailable, maxSurge int, zero
 		u = 1
 	}
 	return u, s, unavailable.zero() && surge.zero()
+}
+
+// The usual values of a policy's fields where 0 means nothing.
+const (
+	UsualFailureLimit     = 3
+	UsualProgressDeadline = 10 * time.Minute
+)
+
+// Usual is the policy with the usual values where a field is 0 that cannot be:
+// MaxInFlight as many as may be out of service or made above the size, 1 at least,
+// FailureLimit 3, ProgressDeadline ten minutes. [Snapshot.Plan] goes by it. That
+// both MaxUnavailable and MaxSurge are 0 stays so: such a policy can never take a
+// member, and the plan says FloorUnreachable.
+func (p Policy) Usual() Policy {
+	p.MaxInFlight = cmp.Or(p.MaxInFlight, max(p.MaxUnavailable, p.MaxSurge, 1))
+	p.FailureLimit = cmp.Or(p.FailureLimit, UsualFailureLimit)
+	p.ProgressDeadline = cmp.Or(p.ProgressDeadline, UsualProgressDeadline)
+	return p
+}
+
+// usual is the snapshot with the usual policy.
+func (s *Snapshot) usual() *Snapshot {
+	p := s.Policy.Usual()
+	if p == s.Policy {
+		return s
+	}
+	out := *s
+	out.Policy = p
+	return &out
 }

@@ -184,7 +184,7 @@ func anyMember(t *rapid.T, index int) Member {
 func TestNew_promises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		p := s.Plan(epoch.Add(2 * time.Minute))
 		if err := CheckInvariants(s, p); err != nil {
 			t.Fatalf("%v\nsnapshot: %s\nactions: %s", err, dump(s), dump(p.Actions))
 		}
@@ -197,7 +197,7 @@ func TestNew_pure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
 		before := dump(s)
-		one, two := New(s, epoch.Add(2*time.Minute)), New(s, epoch.Add(2*time.Minute))
+		one, two := s.Plan(epoch.Add(2*time.Minute)), s.Plan(epoch.Add(2*time.Minute))
 		if diff := cmp.Diff(one, two, cmpopts.IgnoreUnexported(Plan{})); diff != "" {
 			t.Fatalf("two plans for one snapshot differ:\n%s", diff)
 		}
@@ -212,11 +212,11 @@ func TestNew_pure(t *testing.T) {
 func TestNew_verdicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		p := s.Plan(epoch.Add(2 * time.Minute))
 		sum := map[Reason]int{}
 		for i := range s.Members {
 			m := &s.Members[i]
-			r := p.Verdict(m)
+			r := p.Verdict(m.Index)
 			if r != "" {
 				sum[r]++
 			}
@@ -242,9 +242,9 @@ func TestNew_verdicts(t *testing.T) {
 func TestNew_skips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		p := s.Plan(epoch.Add(2 * time.Minute))
 		for i := range s.Members {
-			if m := &s.Members[i]; p.Verdict(m) == Next {
+			if m := &s.Members[i]; p.Verdict(m.Index) == Next {
 				t.Fatalf("member %d could be taken, and is not\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
 			}
 		}
@@ -256,7 +256,7 @@ func TestNew_skips(t *testing.T) {
 func TestNew_takesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		p := s.Plan(epoch.Add(2 * time.Minute))
 		if s.Unreadable != "" || s.WritesUnseen {
 			return
 		}
@@ -275,8 +275,9 @@ func TestNew_takesBack(t *testing.T) {
 func TestNew_removesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		s.Target.Failures = nil // somebody on probation stays
-		p := New(s, epoch.Add(2*time.Minute))
+		s.Target.Failures = nil // the one on probation stays
+		q := s.decide(epoch.Add(2*time.Minute), rest{})
+		p := q.plan
 		acts := map[int]*Action{}
 		serving := -1
 		for i := range p.Actions {
@@ -292,8 +293,8 @@ func TestNew_removesDown(t *testing.T) {
 		}
 		for i := range s.Members {
 			m := &s.Members[i]
-			free := !m.InService() && !m.leaving() && m.nobodys() && !m.Stuck && m.Phase != Quarantined
-			if serving >= 0 && free && acts[m.Index] == nil && p.pass.target.Failures == nil {
+			free := !m.InService() && !m.leaving() && m.guard(Drift) == "" && !m.Stuck && m.Phase != Quarantined
+			if serving >= 0 && free && acts[m.Index] == nil && q.target.Failures == nil {
 				t.Fatalf("member %d is in service and removed, %d is down and stays\nsnapshot: %s\nactions: %s", serving, m.Index, dump(s), dump(p.Actions))
 			}
 		}
@@ -305,7 +306,7 @@ func TestNew_wakes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
 		now := epoch.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "now")) * time.Second)
-		p := New(s, now)
+		p := s.Plan(now)
 		until := p.Wake
 		if until.IsZero() {
 			until = now.Add(240 * time.Hour)
@@ -318,7 +319,7 @@ func TestNew_wakes(t *testing.T) {
 			return // what counts as now changes all the time
 		}
 		for _, at := range []time.Time{now.Add(until.Sub(now) / 2), until.Add(-1)} {
-			if diff := cmp.Diff(says(p), says(New(s, at))); diff != "" {
+			if diff := cmp.Diff(says(p), says(s.Plan(at))); diff != "" {
 				t.Fatalf("planned at %s, to be planned again at %s; at %s:\n%s\nsnapshot: %s\nactions: %s", now, p.Wake, at, diff, dump(s), dump(p.Actions))
 			}
 		}
@@ -339,19 +340,21 @@ func says(p *Plan) []string {
 func TestNew_answers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		q := s.decide(epoch.Add(2*time.Minute), rest{})
+		q.report()
+		p := q.plan
 		before := says(p)
 		ask := func() (list []string) {
 			for i := range s.Members {
 				m := &s.Members[i]
-				list = append(list, fmt.Sprint(p.Verdict(m), p.Explain(m), p.pass.birth(m)))
+				list = append(list, fmt.Sprint(p.Verdict(m.Index), p.Explain(m), q.birth(m)))
 			}
 			return list
 		}
 		first := ask()
 		slices.Reverse(s.Members)
 		for i := range s.Members {
-			p.pass.birth(&s.Members[i])
+			q.birth(&s.Members[i])
 		}
 		slices.Reverse(s.Members)
 		if diff := cmp.Diff(first, ask()); diff != "" {
@@ -372,7 +375,7 @@ var (
 func TestNew_numbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		p := New(s, epoch.Add(2*time.Minute))
+		p := s.Plan(epoch.Add(2 * time.Minute))
 		there := map[string]bool{}
 		for i := range s.Members {
 			there[strconv.Itoa(s.Members[i].Index)] = true
@@ -406,7 +409,7 @@ func TestNew_stalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
 		now := epoch.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "now")) * time.Second)
-		if New(s, now).Stalled.Reason != "ProgressDeadlineExceeded" {
+		if s.Plan(now).Stalled.Reason != "ProgressDeadlineExceeded" {
 			return
 		}
 		then := now.Add(-s.Policy.ProgressDeadline - s.Policy.MinReady)
@@ -417,7 +420,7 @@ func TestNew_stalled(t *testing.T) {
 				t.Fatalf("member %d came into service at %s, and it is %s: %s", m.Index, m.BornAt.Add(m.BootTook), now, dump(s))
 			}
 			decided := m.Disruption.Since
-			if m.Disruption.Cause == NoCause || !m.live() && !m.Rolling() && !m.Repairing() {
+			if m.Disruption.Cause == NoCause || !m.Disrupted() && !m.Rolling() && !m.Repairing() {
 				decided = m.down()
 			}
 			waits = waits || !m.InService() && !decided.After(then)
@@ -454,4 +457,38 @@ func dump(v any) string {
 		return err.Error()
 	}
 	return string(b)
+}
+
+// TestPlan_isData: a plan is right however late it is asked, and whatever has
+// become of the snapshot.
+func TestPlan_isData(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := snapshots(t)
+		p := s.Plan(epoch.Add(2 * time.Minute))
+		members := slices.Clone(s.Members)
+		ask := func() []string {
+			list := append(says(p), p.String())
+			for i := range p.Actions {
+				list = append(list, fmt.Sprintf("%+v", p.Actions[i].Record))
+			}
+			for i := range members {
+				list = append(list, fmt.Sprint(p.Verdict(members[i].Index), p.Explain(&members[i])))
+			}
+			return list
+		}
+		first := ask()
+		for i := range s.Members {
+			s.Members[i] = Member{Index: 77, Phase: Failed, Runs: "X", Wants: "Y", Message: "gone"}
+		}
+		for _, r := range []*Record{&s.Target, &s.Current} {
+			for i := range r.Failures {
+				r.Failures[i] = Failure{ID: "gone"}
+			}
+			r.ID, r.Halted, r.Failed = "Z", true, 99
+		}
+		s.Policy = Policy{}
+		if diff := cmp.Diff(first, ask()); diff != "" {
+			t.Fatalf("the snapshot has changed, and the plan with it:\n%s", diff)
+		}
+	})
 }

@@ -58,7 +58,7 @@ func TestNew_removes(t *testing.T) {
 		t.Run(name, tc.check)
 	}
 	last := pool(4, surging, one, member(0, onTarget), member(1, onTarget), member(3, onTarget))
-	if p := New(last, epoch.Add(2*time.Hour)); p.Surge != 0 {
+	if p := last.Plan(epoch.Add(2 * time.Hour)); p.Surge != 0 {
 		t.Errorf("surge stood in for the last one, and %d slots of it are left: %v", p.Surge, lines(p))
 	}
 }

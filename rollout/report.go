@@ -7,95 +7,107 @@ import (
 	"time"
 )
 
-// reasons that a member can have, by rank: the order in which they are looked
-// for.
-var reasons = [...]Reason{
-	"", InvalidSnapshot, WritesUnseen, Unreachable, SourcesUnresolved, ManualPolicy, HaltedTarget, FailedReplacement,
-	PausedRollout, FloorUnreachable, PoolResizing, RevisionNotReproducible,
-	Claimed, BusyMember, OccupancyUnknown, HeldMember, Partitioned,
-	OutsideWindow, BudgetFull, NoSurgeCapacity, UnavailableLimit, FloorReached, InFlightLimit, Unproven, Backoff,
-	RollingMember, Next,
-}
-
-func rank(r Reason) int { return slices.Index(reasons[:], r) }
-
-// verdicts are the ranks that a pass comes to again and again.
-type verdicts struct {
-	gate, limit, rolling, claimed, busy, unsure, held, stuck, partitioned, inFlight int
-}
-
-func (q *pass) verdicts() verdicts {
-	return verdicts{
-		gate: rank(q.gate), limit: rank(q.limit()), rolling: rank(RollingMember), claimed: rank(Claimed),
-		busy: rank(BusyMember), unsure: rank(OccupancyUnknown), held: rank(HeldMember), stuck: rank(Unreachable), partitioned: rank(Partitioned), inFlight: rank(InFlightLimit),
-	}
-}
-
 // verdict is the rank of what keeps the member at the position from being
-// updated.
-func (q *pass) verdict(i int, m *Member, v *verdicts) int {
+// updated; gate and limit are the ranks of what keeps the whole rollout, and of the
+// pool's own limit.
+func (q *pass) verdict(i int, m *Member, gate, limit int) int {
 	if q.bearing(m) != stale {
 		return 0
 	}
+	guard := m.guard(Drift)
 	switch {
-	case (m.live() || m.Deleting) && !m.Claimed:
-		return v.rolling
-	case v.gate != 0:
-		return v.gate
-	case m.Claimed:
-		return v.claimed
-	case m.Occupancy == Busy && m.served():
-		return v.busy
-	case m.busy():
-		return v.unsure
-	case m.Held || m.Skipped:
-		return v.held
+	case (m.Disrupted() || m.Deleting) && !m.Claimed:
+		return rankRolling
+	case gate != 0:
+		return gate
+	case guard != "":
+		return rank(guard)
+	case m.Skipped:
+		return rankHeld
 	case m.Stuck:
-		return v.stuck
+		return rankStuck
 	case q.partition() > 0 && q.allowed == 0:
-		return v.partitioned
-	case q.bound != nil && q.s.Policy.Before(q.bound, m):
-		return v.partitioned
+		return rankPartitioned
+	case q.bound != nil && q.s.Policy.before(q.bound, m):
+		return rankPartitioned
 	case q.done.has(i):
-		return v.rolling
+		return rankRolling
 	case !m.InService() && q.repairRoom() <= 0:
-		return v.inFlight
+		return rankInFlight
 	default:
-		return v.limit
+		return limit
 	}
 }
 
-// Verdict is what keeps the member of the snapshot from being updated: the one
-// thing that a person would have to remove first. Empty means that it is on
-// the target, or has no body.
-func (p *Plan) Verdict(m *Member) Reason {
-	return reasons[p.pass.verdict(p.pass.position(m.Index), m, &p.pass.v)]
-}
-
-// tally counts the verdicts.
+// tally collects the verdicts, and counts them.
 func (q *pass) tally() {
-	q.v = q.verdicts()
-	var count, example [len(reasons)]int
+	gate, limit := rank(q.gate), rank(q.limit())
+	var tallies [len(reasons)]Tally
+	var says [len(reasons)]string
+	last := 0
 	for i := q.stale.from; i < q.stale.to; i++ {
 		m := &q.s.Members[i]
-		r := q.verdict(i, m, &q.v)
-		if count[r] == 0 {
-			example[r] = m.Index
+		r := q.verdict(i, m, gate, limit)
+		if t := &tallies[r]; r > 0 && t.Count == 0 {
+			t.Reason, t.Example = reasons[r].is, m.Index
+			says[r] = q.because(t.Reason)
 		}
-		count[r]++
+		tallies[r].Count++
+		if r > 0 && r == last {
+			q.plan.Verdicts[len(q.plan.Verdicts)-1].To = m.Index
+		} else if r > 0 {
+			q.plan.Verdicts = append(q.plan.Verdicts, Verdict{m.Index, m.Index, reasons[r].is, says[r]})
+		}
+		last = r
 	}
 	for r := 1; r < len(reasons); r++ {
-		if count[r] > 0 {
-			q.plan.Blockers = append(q.plan.Blockers, Tally{Reason: reasons[r], Count: count[r], Example: example[r]})
+		if tallies[r].Count > 0 {
+			q.plan.Blockers = append(q.plan.Blockers, tallies[r])
 		}
 	}
 	slices.SortStableFunc(q.plan.Blockers, func(a, b Tally) int { return cmp.Compare(b.Count, a.Count) })
+}
+
+// requests collects what keeps members from being recycled.
+func (q *pass) requests() {
+	if q.l.asking == 0 {
+		return
+	}
+	for _, i := range q.odd {
+		m := &q.s.Members[i]
+		if r := q.asked(m); m.Asked && r != "" {
+			q.plan.Requests = append(q.plan.Requests, Verdict{m.Index, m.Index, r, q.because(r)})
+		}
+	}
+}
+
+// Verdict is what keeps the member with the index from being updated: the one thing
+// that a person would have to remove first. Empty means that it is on the target, or
+// has no body.
+func (p *Plan) Verdict(index int) Reason { return find(p.Verdicts, index).Reason }
+
+// find is the verdict on the member with the index; the zero one if there is none.
+func find(list []Verdict, index int) Verdict {
+	i, ok := slices.BinarySearchFunc(list, index, func(v Verdict, index int) int {
+		switch {
+		case index < v.From:
+			return 1
+		case index > v.To:
+			return -1
+		}
+		return 0
+	})
+	if !ok {
+		return Verdict{}
+	}
+	return list[i]
 }
 
 // report fills in what the plan says about itself.
 func (q *pass) report() {
 	c := &q.plan.Counts
 	q.tally()
+	q.requests()
 	c.Surge = q.plan.Surge
 	q.plan.Updated = q.updatedCondition()
 	q.plan.Next = q.sentence()
@@ -134,7 +146,7 @@ func (q *pass) updatedCondition() Condition {
 	case q.invalid != nil:
 		return Condition{Unknown, string(InvalidSnapshot), q.invalid.Error()}
 	case q.s.Unreadable != "":
-		return Condition{Unknown, string(q.s.Unreadable), sentences[q.s.Unreadable]}
+		return Condition{Unknown, string(q.s.Unreadable), q.s.Unreadable.Sentence()}
 	case q.s.RolledBack.ID != "":
 		return Condition{False, "RolledBack", q.rollbackSentence()}
 	case q.s.Deleting:
@@ -239,7 +251,7 @@ func (q *pass) stalled() Condition {
 	case q.s.WindowError != "":
 		return Condition{True, "InvalidWindow", q.s.WindowError}
 	case q.unbuildable != "":
-		return Condition{True, string(RevisionNotReproducible), fmt.Sprintf("members wait for a body of revision %s: %s", q.unbuildable, sentences[RevisionNotReproducible])}
+		return Condition{True, string(RevisionNotReproducible), fmt.Sprintf("members wait for a body of revision %s: %s", q.unbuildable, RevisionNotReproducible.Sentence())}
 	case q.gate == FloorUnreachable:
 		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
 	}
@@ -290,16 +302,16 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 	switch {
 	case m.leaving() || m.InService() || m.Phase == Quarantined:
 		return time.Time{}, false
-	case m.Phase == Failed && !m.Gone && (m.Held || m.busy() || m.Claimed):
+	case m.Phase == Failed && m.guard(BodyFailed) != "":
 		return time.Time{}, false
 	case m.Rolling() || m.Repairing():
-		if m.drains() && (m.busy() || m.Held) {
+		if m.drains() && m.guard(m.Disruption.Cause) != "" {
 			return time.Time{}, false
 		}
 		return m.Disruption.Since, true
 	case m.Phase == Failed && m.served() && q.target.ID != m.Runs && q.s.WindowShut && !m.Gone:
 		return time.Time{}, false
-	case m.coming() || m.Phase == Failed || m.live():
+	case m.coming() || m.Phase == Failed || m.Disrupted():
 		if m.Disruption.Since.After(m.down()) { // what kept it before that did so then
 			return m.Disruption.Since, true
 		}

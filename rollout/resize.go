@@ -39,7 +39,7 @@ func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.full() }
 // full tells whether there may be no slot more.
 func (q *pass) full() bool {
 	p := &q.s.Policy
-	return p.HasCeiling && len(q.s.Members)+q.s.Rest.members()+q.made >= p.MaxMembers
+	return p.HasCeiling && len(q.s.Members)+q.rest.members()+q.made >= p.MaxMembers
 }
 
 // enough reports whether what is missing may stay so for now: enough are free,
@@ -158,7 +158,7 @@ func (q *pass) shrink(n int) {
 func (q *pass) spare(m *Member) bool { return !m.InService() || q.onTop(m) || q.l.up > q.desired() }
 
 func (q *pass) removable(m *Member) bool {
-	if m.leaving() || m.Phase == Quarantined || m.Claimed && !m.lost() || m.busy() && !m.doomed() || m.Held || m.Stuck || q.keeps(m) || q.acted(m) {
+	if m.leaving() || m.Phase == Quarantined || m.guard(ScaleDown) != "" || m.Stuck || q.keeps(m) || q.acted(m) {
 		return false
 	}
 	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.above()

@@ -4,11 +4,28 @@ package rollout
 // decides it. What they rest on, and in which order they are asked, is in the
 // files beside this one.
 
-// Rule 1: never one that somebody uses. nobodys tells whether neither a claim,
-// nor work, nor a person holds the member.
-func (m *Member) nobodys() bool { return !m.Claimed && m.Occupancy == Idle && !m.Held }
+// Rule 1: never disrupt a member in use. guard is what protects the member from a
+// disruption of this cause: its claim, work, work that may run, or a hold; empty
+// for nothing. A body that is lost holds up neither its removal nor its healing,
+// and a released one goes whatever holds it.
+func (m *Member) guard(c Cause) Reason {
+	switch {
+	case c == ClaimEnded || c == BodyFailed && m.lost():
+		return ""
+	case m.Claimed && !(c == ScaleDown && m.lost()):
+		return Claimed
+	case m.busy() && !(c == ScaleDown && m.doomed()):
+		if m.Occupancy == Busy {
+			return BusyMember
+		}
+		return OccupancyUnknown
+	case m.Held:
+		return HeldMember
+	}
+	return ""
+}
 
-// Rule 2: unknown is not empty and not changed. readable tells whether anything
+// Rule 2: unknown is not empty and not changed. readable reports whether anything
 // may be decided at all.
 func (q *pass) readable() bool { return q.invalid == nil && q.s.Unreadable == "" && !q.s.WritesUnseen }
 
@@ -58,8 +75,8 @@ func (q *pass) lowest(n int, qualifies func(*Member) bool) []int {
 	return list
 }
 
-// Rule 9: newest wins. matches tells whether what the draining member runs is
-// wanted in its slot again.
+// Rule 9: newest wins. matches reports whether what the draining member runs
+// is wanted in its slot again.
 func (q *pass) matches(m *Member) bool {
 	if m.Runs == q.target.ID {
 		return m.served() || q.birth(m) == m.Runs

@@ -23,7 +23,7 @@ func TestNew_stalledBy(t *testing.T) {
 		})), False},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := New(tc.s, later).Stalled; got.Status != tc.want {
+			if got := tc.s.Plan(later).Stalled; got.Status != tc.want {
 				t.Errorf("stalled is %+v", got)
 			}
 		})
@@ -69,7 +69,7 @@ func TestNew_names(t *testing.T) {
 		"a recycle while the size is brought about": {
 			"it waits for that",
 			pool(3, current, policy(func(p *Policy) { p.Desired = 5 }), member(0, func(m *Member) { m.Asked = true })),
-			func(p *Plan) string { return p.Explain(&p.pass.s.Members[0]) }, sentences[PoolResizing],
+			func(p *Plan) string { return p.Explain(&Member{Body: true, Runs: "A"}) }, PoolResizing.Sentence(),
 		},
 		"a deleted pool with a holder": {
 			"it names who stays",
@@ -77,7 +77,7 @@ func TestNew_names(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.says(New(tc.s, later)); !strings.Contains(got, tc.want) {
+			if got := tc.says(tc.s.Plan(later)); !strings.Contains(got, tc.want) {
 				t.Errorf("%s: %q instead of %q", tc.reason, got, tc.want)
 			}
 		})

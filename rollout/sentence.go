@@ -5,35 +5,6 @@ import (
 	"slices"
 )
 
-// sentences say each reason to a person, with what would remove it.
-var sentences = map[Reason]string{
-	InvalidSnapshot:         "what the pool was read as cannot be",
-	WritesUnseen:            "the reader has not seen its own last writes; it goes on as soon as it has",
-	Unreachable:             "the pool's members cannot be read; nothing is done until they can",
-	SourcesUnresolved:       "what decides a body cannot be read; the last known revision is kept until it can",
-	ManualPolicy:            "update.type is Manual; set it to RollingUpdate to replace stale members",
-	HaltedTarget:            "too many bodies of the target failed; correct the template or take it back",
-	FailedReplacement:       "a body of the target failed and none has recovered; one slot tries it again, nothing in service is taken",
-	PausedRollout:           "update.paused is set; unset it to go on",
-	PoolResizing:            "the pool's size is being brought about first",
-	RevisionNotReproducible: "what the revision was made from is gone, so that it cannot be built",
-	Claimed:                 "it is claimed, and waits until the claim is released",
-	BusyMember:              "work runs on it, and it waits until that is done",
-	OccupancyUnknown:        "nobody can tell whether work runs on it, which counts as busy",
-	HeldMember:              "it is held by annotation pawl.dev/hold, or skipped by pawl.dev/skip",
-	Partitioned:             "update.partition keeps it off the target",
-	OutsideWindow:           "outside the windows in which a disruption may start",
-	BudgetFull:              "a shared budget has no room",
-	NoSurgeCapacity:         "there is no capacity for a surge body, and nothing else may be out of service",
-	UnavailableLimit:        "as many members are out of service as maxUnavailable allows",
-	FloorReached:            "no more than minAvailable members are free",
-	InFlightLimit:           "as many members roll as maxInFlight allows",
-	Unproven:                "it is not known yet whether the target can serve: nothing in service is taken before one of its bodies has for long enough",
-	Backoff:                 "its last attempt failed, and the next one waits",
-	RollingMember:           "it is being replaced",
-	Next:                    "it is next",
-}
-
 // stuckSentence is said of one member that is unreachable, the others not.
 const stuckSentence = "what is to be written to it is refused for what it is; the pool's condition Stalled says why"
 
@@ -58,12 +29,10 @@ func (q *pass) because(r Reason) string {
 		return q.probationSentence()
 	case Unproven:
 		return q.unprovenSentence()
-	case UnavailableLimit, NoSurgeCapacity, InFlightLimit:
-		return sentences[r] + q.usedBy()
-	case FloorReached:
-		return sentences[r] + q.usedBy()
+	case UnavailableLimit, NoSurgeCapacity, InFlightLimit, FloorReached:
+		return r.Sentence() + q.usedBy()
 	}
-	return sentences[r]
+	return r.Sentence()
 }
 
 // usedBy names the first member that uses up what may be out of service, why,
@@ -141,7 +110,6 @@ func (q *pass) probationSentence() string {
 // whyWaits says of the slot on probation that its next body is not tried yet.
 func (q *pass) whyWaits(m *Member) string {
 	if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
-		q.wake(next)
 		return " after a pause"
 	}
 	return ""
@@ -161,10 +129,10 @@ func (q *pass) whyNoSurge() string {
 
 // whyKept says what keeps a slot that failed as it is.
 func whyKept(m *Member) string {
-	switch {
-	case m.Claimed:
+	switch guard := m.guard(BodyFailed); {
+	case guard == Claimed:
 		return "failed on it and is claimed"
-	case m.Held:
+	case guard == HeldMember:
 		return "failed on it and is held (pawl unhold lets it go)"
 	case m.NoRoom:
 		return "failed on it and finds no room for its next body"
@@ -187,7 +155,7 @@ func (q *pass) unprovenSentence() string {
 			return fmt.Sprintf("member %d went down before it had served for long enough: nothing in service is taken until a body of the target has", m.Index)
 		}
 	}
-	return sentences[Unproven]
+	return Unproven.Sentence()
 }
 
 func (q *pass) partitionSentence() string {
@@ -201,7 +169,7 @@ func (q *pass) pauseSentence() string {
 	if q.s.Policy.Zero && !q.s.Policy.Paused {
 		return "update.maxUnavailable and update.maxSurge are both 0, which pauses the rollout"
 	}
-	return sentences[PausedRollout]
+	return PausedRollout.Sentence()
 }
 
 func (q *pass) haltSentence() string {
@@ -267,26 +235,26 @@ func (q *pass) wayOut() string {
 	return fmt.Sprintf("correct the template (pawl diff %s shows what it changed), or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool, pool)
 }
 
-// Explain says in one sentence why the member of the snapshot is not updated,
-// or that it is.
+// Explain says in one sentence why the member, as the snapshot had it, is not
+// updated, or that it is.
 func (p *Plan) Explain(m *Member) string {
-	q := p.pass
-	switch r := p.Verdict(m); {
-	case r == HeldMember && m.Skipped && !m.Held:
-		return fmt.Sprintf("member %d is on revision %s instead of %s: somebody gave up on bringing it there (pawl skip); it stays until the target changes",
-			m.Index, orUnknown(m.Runs), q.target.ID)
-	case r == Unreachable && m.Stuck:
-		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), q.target.ID, stuckSentence)
-	case m.Asked && q.asked(m) != "":
-		return fmt.Sprintf("member %d is to be replaced, as somebody asked (pawl recycle): %s", m.Index, q.because(q.asked(m)))
-	case r != "":
-		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), q.target.ID, q.because(r))
+	v, request := find(p.Verdicts, m.Index), find(p.Requests, m.Index)
+	switch {
+	case v.Reason == HeldMember && m.Skipped && !m.Held:
+		return fmt.Sprintf("member %d is on revision %s instead of %s: it was given up on (pawl skip), and stays until the target changes",
+			m.Index, orUnknown(m.Runs), p.Target)
+	case request.Reason != "":
+		return fmt.Sprintf("member %d is to be replaced, as asked (pawl recycle): %s", m.Index, request.Says)
+	case v.Reason != "":
+		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), p.Target, v.Says)
 	case !m.Body:
 		return fmt.Sprintf("member %d has no body; the next one is to be of revision %s", m.Index, orUnknown(m.Wants))
-	case q.bearing(m) == unsure:
-		return fmt.Sprintf("nobody can tell what member %d runs; it is taken as it is until the template changes", m.Index)
+	case m.Phase == Quarantined:
+		return fmt.Sprintf("member %d is kept for inspection, on revision %s", m.Index, orUnknown(m.Runs))
+	case m.Runs == "":
+		return fmt.Sprintf("the revision of member %d is unknown; it is taken as it is until the template changes", m.Index)
 	default:
-		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, q.target.ID)
+		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, m.Runs)
 	}
 }
 
@@ -294,20 +262,14 @@ func (p *Plan) Explain(m *Member) string {
 // RollingMember for nothing, empty if there is nothing to replace.
 func (q *pass) asked(m *Member) Reason {
 	switch {
-	case !m.Body || m.Phase == Quarantined || m.Deleting || m.live() && m.Disruption.Cause != Requested:
+	case !m.Body || m.Phase == Quarantined || m.Deleting || m.Disrupted() && m.Disruption.Cause != Requested:
 		return ""
 	case !q.readable():
 		return q.gate
-	case m.live() || q.acted(m):
+	case m.Disrupted() || q.acted(m):
 		return RollingMember
-	case m.Claimed:
-		return Claimed
-	case m.Occupancy == Busy && m.served():
-		return BusyMember
-	case m.busy():
-		return OccupancyUnknown
-	case m.Held:
-		return HeldMember
+	case m.guard(Requested) != "":
+		return m.guard(Requested)
 	case m.Free() && q.failing && q.birth(m) == q.target.ID:
 		return FailedReplacement
 	case m.Free():
@@ -369,17 +331,11 @@ func (q *pass) surplusStays() string {
 
 // whyStays says what keeps a member from being removed.
 func whyStays(m *Member) string {
-	switch {
-	case m.Claimed:
-		return sentences[Claimed]
-	case m.Occupancy == Busy && m.served():
-		return sentences[BusyMember]
-	case m.busy():
-		return sentences[OccupancyUnknown]
+	switch guard := m.guard(ScaleDown); {
+	case guard != "":
+		return guard.Sentence()
 	case m.Stuck:
 		return stuckSentence
-	case m.Held:
-		return sentences[HeldMember]
 	}
 	return "it is needed until another one is in service"
 }

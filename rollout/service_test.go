@@ -75,7 +75,7 @@ func TestNew_serves(t *testing.T) {
 		t.Run(name, tc.check)
 	}
 	waiting := pool(1, current, warm(1), func(s *Snapshot) { s.Waiting = 1 })
-	if p := New(waiting, epoch.Add(2*time.Hour)); len(p.Actions) != 1 || !p.Actions[0].ForClaim {
+	if p := waiting.Plan(epoch.Add(2 * time.Hour)); len(p.Actions) != 1 || !p.Actions[0].ForClaim {
 		t.Errorf("a slot is made for a claim, and says so: %+v", p.Actions)
 	}
 }

@@ -19,7 +19,7 @@ func (q *pass) takeBack() {
 
 // drains tells whether the member is disrupted, and its end has not begun.
 func (m *Member) drains() bool {
-	return m.live() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && !m.lost()
+	return m.Disrupted() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && !m.lost()
 }
 
 // undo brings the member back as what it is.
@@ -138,11 +138,11 @@ func (m *Member) withdrawn() Why {
 // kept is why a body that is to go stays, work or a hold that came meanwhile;
 // empty for nothing.
 func (m *Member) kept() Why {
-	switch {
-	case m.busy():
-		return WhyTurnedBusy
-	case m.Held:
+	switch m.guard(m.Disruption.Cause) {
+	case "":
+		return ""
+	case HeldMember:
 		return WhyTurnedHeld
 	}
-	return ""
+	return WhyTurnedBusy
 }

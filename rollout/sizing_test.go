@@ -298,7 +298,7 @@ func TestNew_inPlace(t *testing.T) {
 		"replaced":     {"with method Replace it is not kept", pool(2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(tc.s, epoch.Add(2*time.Hour))
+			p := tc.s.Plan(epoch.Add(2 * time.Hour))
 			for _, a := range p.Actions {
 				if a.Kind == CreateSlot {
 					t.Errorf("slot %d is made, although there is no surge", a.Index)
@@ -317,25 +317,25 @@ func TestNew_inPlace(t *testing.T) {
 // TestNew_windows: a window that can never open is said, and what is shut waits.
 func TestNew_windows(t *testing.T) {
 	shut := func(s *Snapshot) { s.WindowShut = true }
-	p := New(pool(2, shut), epoch.Add(time.Hour))
+	p := pool(2, shut).Plan(epoch.Add(time.Hour))
 	if p.Updated.Reason != "UpdateDeferred" || blockers(p) != "OutsideWindow 2" || p.Stalled.Status != False {
 		t.Errorf("outside the windows the rollout waits: %+v, %s", p.Updated, blockers(p))
 	}
 	wrong := func(s *Snapshot) { s.WindowError = "spec.update.windows[0].schedule: no such day" }
-	p = New(pool(2, shut, wrong), epoch.Add(time.Hour))
+	p = pool(2, shut, wrong).Plan(epoch.Add(time.Hour))
 	if p.Updated.Reason != "UpdateDeferred" || p.Stalled.Reason != "InvalidWindow" {
 		t.Errorf("another window opens: %+v, %+v", p.Updated, p.Stalled)
 	}
-	p = New(pool(2, shut, wrong, func(s *Snapshot) { s.WindowNever = true }), epoch.Add(time.Hour))
+	p = pool(2, shut, wrong, func(s *Snapshot) { s.WindowNever = true }).Plan(epoch.Add(time.Hour))
 	if p.Updated.Reason != "UpdateBlocked" || p.Stalled.Reason != "InvalidWindow" || !strings.Contains(p.Updated.Message, "no such day") {
 		t.Errorf("a window that never opens needs a person: %+v, %+v", p.Updated, p.Stalled)
 	}
 	surging := pool(4, shut, policy(func(p *Policy) { p.Desired, p.MaxSurge = 3, 2 }), func(s *Snapshot) { s.Surge = 1 },
 		member(3, func(m *Member) { replaced(m); m.Disruption = Disruption{} }))
-	if p := New(surging, epoch.Add(time.Minute)); len(p.Actions) > 0 || p.Surge != 1 {
+	if p := surging.Plan(epoch.Add(time.Minute)); len(p.Actions) > 0 || p.Surge != 1 {
 		t.Errorf("a surge body that was begun inside a window is kept outside, and none is added: %v, surge %d", lines(p), p.Surge)
 	}
-	p = New(pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })), epoch.Add(time.Hour))
+	p = pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })).Plan(epoch.Add(time.Hour))
 	if len(p.Actions) > 0 {
 		t.Errorf("nothing starts outside a window: %v", lines(p))
 	}
@@ -345,15 +345,15 @@ func TestNew_windows(t *testing.T) {
 // other.
 func TestNew_canary(t *testing.T) {
 	canary := policy(func(p *Policy) { p.Partition = 2 })
-	p := New(pool(3, current, canary, member(0, onTarget)), epoch.Add(2*time.Hour))
+	p := pool(3, current, canary, member(0, onTarget)).Plan(epoch.Add(2 * time.Hour))
 	if diff := cmp.Diff([]string{"Disrupt 0 Drift to A (Stale)"}, lines(p)); diff != "" || p.Updated.Status == True {
 		t.Errorf("a canary that is taken back goes back: %+v\n%s", p.Updated, diff)
 	}
-	p = New(pool(3, canary), epoch.Add(2*time.Hour))
+	p = pool(3, canary).Plan(epoch.Add(2 * time.Hour))
 	if p.Updated.Reason != "RollingUpdate" {
 		t.Errorf("a canary that is only decided on is not there: %+v", p.Updated)
 	}
-	if p = New(pool(3, canary, member(0, onTarget)), epoch.Add(2*time.Hour)); p.Updated.Reason != "PartitionReached" {
+	if p = pool(3, canary, member(0, onTarget)).Plan(epoch.Add(2 * time.Hour)); p.Updated.Reason != "PartitionReached" {
 		t.Errorf("a canary that is there is: %+v", p.Updated)
 	}
 }
@@ -368,12 +368,12 @@ func TestNew_probation(t *testing.T) {
 	}
 	later := epoch.Add(2 * time.Hour)
 	held := pool(3, failed(epoch), member(0, func(m *Member) { failedOnTarget(m); m.Held = true }))
-	if q := New(held, later).pass; q.probation == 0 {
+	if q := held.decide(later, rest{}); q.probation == 0 {
 		t.Error("a slot that is held tries nothing")
 	}
 	year := later.Add(time.Hour * 24 * 365)
 	ahead := pool(3, failed(year), member(0, func(m *Member) { failedOnTarget(m); m.NextAttempt = year }))
-	p := New(ahead, later)
+	p := ahead.Plan(later)
 	if p.Wake.IsZero() || p.Wake.After(later.Add(10*time.Second)) {
 		t.Errorf("an attempt that a clock dated ahead waits for no longer than a backoff: wake at %s", p.Wake)
 	}
@@ -382,14 +382,14 @@ func TestNew_probation(t *testing.T) {
 	}
 	asked := pool(3, failed(epoch), policy(func(p *Policy) { p.MaxSurge = 1 }), member(1, func(m *Member) { m.Asked = true }))
 	asked.Target.Failures[0].ID = "gone"
-	if p := New(asked, later); slices.ContainsFunc(lines(p), func(s string) bool { return strings.HasPrefix(s, "Disrupt 1 Requested to B") }) {
+	if p := asked.Plan(later); slices.ContainsFunc(lines(p), func(s string) bool { return strings.HasPrefix(s, "Disrupt 1 Requested to B") }) {
 		t.Errorf("nothing in service is taken for a revision that has failed, not on request either: %v", lines(p))
 	}
 }
 
 // TestNew_saysWhatIsMissing: a size or a revision that cannot be had is said.
 func TestNew_saysWhatIsMissing(t *testing.T) {
-	p := New(pool(2, current, policy(func(p *Policy) { p.Desired, p.MaxMembers, p.HasCeiling = 3, 2, true })), epoch.Add(time.Hour))
+	p := pool(2, current, policy(func(p *Policy) { p.Desired, p.MaxMembers, p.HasCeiling = 3, 2, true })).Plan(epoch.Add(time.Hour))
 	if p.Ready.Reason != "MaxMembersReached" || p.Ready.Status != False || p.Reconciling.Status != False {
 		t.Errorf("a ceiling below the size: %+v, %+v", p.Ready, p.Reconciling)
 	}
@@ -399,11 +399,11 @@ func TestNew_saysWhatIsMissing(t *testing.T) {
 		"new":    pool(2, current, missing, policy(func(p *Policy) { p.Desired = 3 })),
 		"unborn": pool(2, current, missing, member(0, func(m *Member) { m.Phase, m.Body, m.ServedSince = Pending, false, time.Time{} })),
 	} {
-		if p := New(s, epoch.Add(time.Hour)); p.Stalled.Reason != "RevisionNotReproducible" || !strings.Contains(p.Stalled.Message, "revision A") {
+		if p := s.Plan(epoch.Add(time.Hour)); p.Stalled.Reason != "RevisionNotReproducible" || !strings.Contains(p.Stalled.Message, "revision A") {
 			t.Errorf("%s: %+v", name, p.Stalled)
 		}
 	}
-	p = New(pool(2, member(0, func(m *Member) { m.Stuck = true }), member(1, onTarget)), epoch.Add(time.Hour))
+	p = pool(2, member(0, func(m *Member) { m.Stuck = true }), member(1, onTarget)).Plan(epoch.Add(time.Hour))
 	if !strings.Contains(p.Updated.Message, "refused") {
 		t.Errorf("stuck: %+v", p.Updated)
 	}
@@ -419,12 +419,12 @@ func TestNew_saysWhatFailed(t *testing.T) {
 	want := `1 body of revision B failed, in 1 slot, which reaches update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
 		`what else is in service was left alone, and what failed is healed on A: ` +
 		`correct the template (pawl diff db shows what it changed), or take it back (pawl undo db), or try it once more (pawl retry db)`
-	if got := New(s, epoch.Add(2*time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
+	if got := s.Plan(epoch.Add(2 * time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
 		t.Errorf("halted: %+v", got)
 	}
 	s = pool(3, current)
 	s.RolledBack = Record{ID: "B", Failed: 3, Failures: []Failure{{Index: 2, Count: 2, At: epoch, Message: "exit status 9"}, {Index: 1, Count: 1, At: epoch.Add(-time.Hour)}}}
-	p := New(s, epoch.Add(2*time.Hour))
+	p := s.Plan(epoch.Add(2 * time.Hour))
 	if p.Updated.Reason != "RolledBack" || p.Updated.Status != False || !strings.Contains(p.Updated.Message, "3 bodies of revision B failed, in 2 slots, which reaches update.failureLimit; the last was that of member 2 (exit status 9); the pool went back to A") {
 		t.Errorf("rolled back: %+v", p.Updated)
 	}

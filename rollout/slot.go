@@ -78,7 +78,7 @@ type Transition struct {
 func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	m = m.asOf(now)
 	switch {
-	case m.live() || m.Deleting && !m.Claimed:
+	case m.Disrupted() || m.Deleting && !m.Claimed:
 		return stepDisrupted(m, seen, l, now)
 	case m.Phase == Pending:
 		return stepPending(m, now)
@@ -160,12 +160,12 @@ func stepDisrupted(m Member, seen Sight, l Lifecycle, now time.Time) Transition 
 // ready before its end has begun. In service again, held or busy, it waits for
 // the engine to withdraw that.
 func (m *Member) returns(seen Sight) bool {
-	return m.live() && m.Disruption.Cause == BodyFailed && !m.leaving() && m.served() && seen.State == Ready &&
+	return m.Disrupted() && m.Disruption.Cause == BodyFailed && !m.leaving() && m.served() && seen.State == Ready &&
 		m.Phase != Updating && m.Phase != Draining
 }
 
 // updates tells whether the body is to become another revision where it is.
-func (m *Member) updates() bool { return m.live() && m.Disruption.Update && !m.leaving() }
+func (m *Member) updates() bool { return m.Disrupted() && m.Disruption.Update && !m.leaving() }
 
 // stepUpdating applies the grant to the body, once there is one.
 func stepUpdating(m Member, now time.Time) Transition {
@@ -181,17 +181,11 @@ func stepUpdating(m Member, now time.Time) Transition {
 // mustWait tells whether the end may not begin after all: the engine is about
 // to withdraw what it decided when the member was idle.
 func (m *Member) mustWait(seen Sight) bool {
-	if m.Deleting || !m.live() {
+	if m.Deleting || !m.Disrupted() {
 		return false
 	}
-	switch m.Disruption.Cause {
-	case Drift, Requested, ScaleDown:
-		return m.busy() || m.Held
-	case BodyFailed: // it is back
-		return (m.busy() || m.Held) && seen.State == Ready
-	default:
-		return false
-	}
+	c := m.Disruption.Cause
+	return m.guard(c) != "" && (c != BodyFailed || seen.State == Ready) // it is back
 }
 
 // stepPending waits for a grant and for the end of a backoff.
@@ -240,14 +234,14 @@ func (m Member) leave(seen Sight, l Lifecycle, now time.Time) Member {
 	}
 	m.DownSince = now
 	at := m.ServedSince.Add(l.RecoverAfter)
-	if m.live() && m.Disruption.Cause == ClaimEnded && seen.State == Ready {
+	if m.Disrupted() && m.Disruption.Cause == ClaimEnded && seen.State == Ready {
 		at = notAfter(at, now)
 	}
 	switch {
 	case m.recovered():
 	case !at.After(now):
 		m.Recovered, m.RecoveredAt = m.Runs, at
-	case m.UnsettledSince.IsZero() && !m.live():
+	case m.UnsettledSince.IsZero() && !m.Disrupted():
 		m.UnsettledSince = now
 	}
 	if m.recovered() {
@@ -371,7 +365,7 @@ func (m Member) stopped(now time.Time) Member {
 		return m
 	}
 	since := m.PhaseSince
-	if m.served() && m.live() && !m.Disruption.Since.IsZero() {
+	if m.served() && m.Disrupted() && !m.Disruption.Since.IsZero() {
 		since = m.Disruption.Since
 	}
 	m.StopTook = max(0, now.Sub(since))

@@ -70,7 +70,7 @@ func TestNew_stands(t *testing.T) {
 		t.Run(name, tc.check)
 	}
 	s := pool(3, worked(2), member(2, onTarget), member(2, relapsed))
-	if r := New(s, epoch.Add(2*time.Hour)).Actions[0].Record; r == nil || r.Recovered != 1 {
+	if r := s.Plan(epoch.Add(2 * time.Hour)).Actions[0].Record; r == nil || r.Recovered != 1 {
 		t.Errorf("of two bodies that were counted one failed later: %+v", r)
 	}
 }

@@ -52,7 +52,7 @@ func (q *pass) mayTake() bool {
 
 // takeable tells whether the member is in service, stale, and nobody's.
 func (q *pass) takeable(m *Member) bool {
-	return m.Free() && m.nobodys() && !m.Skipped && !m.Stuck && q.bearing(m) == stale && (!m.Asked || !q.acted(m))
+	return m.Free() && m.guard(Drift) == "" && !m.Skipped && !m.Stuck && q.bearing(m) == stale && (!m.Asked || !q.acted(m))
 }
 
 // replaceOrRemove takes a member in service: it is replaced, but the last ones,

@@ -173,14 +173,14 @@ type Member struct {
 	BootTook, StopTook time.Duration
 }
 
-// live tells whether the member is disrupted now.
-func (m *Member) live() bool {
+// Disrupted reports whether a disruption of the present body is recorded.
+func (m *Member) Disrupted() bool {
 	return m.Disruption.Cause != NoCause && m.Disruption.Incarnation == m.Incarnation
 }
 
 // leaving tells whether the slot goes.
 func (m *Member) leaving() bool {
-	return m.Deleting || m.live() && m.Disruption.Remove
+	return m.Deleting || m.Disrupted() && m.Disruption.Remove
 }
 
 // healthy tells whether the body serves.
@@ -210,7 +210,7 @@ func (m *Member) down() time.Time {
 
 // Free tells whether the member can be claimed.
 func (m *Member) Free() bool {
-	return m.healthy() && !m.Claimed && !m.Cordoned && !m.Deleting && !m.live()
+	return m.healthy() && !m.Claimed && !m.Cordoned && !m.Deleting && !m.Disrupted()
 }
 
 // InService tells whether the member is free, or claimed with a healthy body.
@@ -221,14 +221,14 @@ func (m *Member) InService() bool {
 // Rolling tells whether a rollout took the member out of service and it is not
 // back yet. One that is quarantined is replaced by another slot.
 func (m *Member) Rolling() bool {
-	return m.Disruption.Rolling && m.Phase != Quarantined && (m.live() || !m.served())
+	return m.Disruption.Rolling && m.Phase != Quarantined && (m.Disrupted() || !m.served())
 }
 
 // Repairing tells whether the member was down when it was replaced, and is not
 // back yet.
 func (m *Member) Repairing() bool {
 	d := m.Disruption
-	return (d.Cause == Drift || d.Cause == BodyFailed) && !d.Rolling && !d.Remove && (m.live() || !m.served())
+	return (d.Cause == Drift || d.Cause == BodyFailed) && !d.Rolling && !d.Remove && (m.Disrupted() || !m.served())
 }
 
 func (m *Member) served() bool { return !m.ServedSince.IsZero() }
@@ -242,7 +242,7 @@ func (m *Member) lost() bool { return m.Phase == Failed && m.Gone }
 // doomed tells whether the body is lost, or goes whatever is decided now.
 func (m *Member) doomed() bool {
 	c := m.Disruption.Cause
-	return m.lost() || m.live() && !m.Disruption.Update && (m.Phase == Terminating || c == ClaimEnded || c == BodyFailed)
+	return m.lost() || m.Disrupted() && !m.Disruption.Update && (m.Phase == Terminating || c == ClaimEnded || c == BodyFailed)
 }
 
 // unborn tells whether the slot is owed a body: a grant decides which.
@@ -250,7 +250,7 @@ func (m *Member) unborn() bool {
 	if m.leaving() {
 		return false
 	}
-	return m.Phase == Pending || m.live()
+	return m.Phase == Pending || m.Disrupted()
 }
 
 // coming tells whether the slot has, or waits for, a body that has not served.
@@ -435,8 +435,6 @@ type Snapshot struct {
 	Size int
 	// Members in ascending order of Index, each index once.
 	Members []Member
-	// Rest are more members, which are only counted.
-	Rest Rest
 	// Unreadable is why the world cannot be told: Unreachable,
 	// SourcesUnresolved, or empty.
 	Unreadable Reason
@@ -515,38 +513,3 @@ type Action struct {
 	// Why is the machine reason.
 	Why Why
 }
-
-// Why is the reason of an action.
-type Why string
-
-// The reasons of actions.
-const (
-	WhyFill         Why = "Fill"         // the size asks for one more
-	WhySurge        Why = "Surge"        // a body more while there is drift to roll
-	WhyStale        Why = "Stale"        // in service, on another revision
-	WhyAsked        Why = "Asked"        // somebody asked for another body
-	WhySkipped      Why = "Skipped"      // somebody gave up on its body
-	WhyNotAsked     Why = "NotAsked"     // draining, and nobody asks for it any more
-	WhyStaleDown    Why = "StaleDown"    // down anyway, on another revision
-	WhyNeverServed  Why = "NeverServed"  // not in service yet, and not what would be born now
-	WhyFailed       Why = "Failed"       // its body failed
-	WhyBodyGone     Why = "BodyGone"     // its body is gone
-	WhyExcess       Why = "Excess"       // more members than the size asks for
-	WhyPoolDeleted  Why = "PoolDeleted"  // the pool goes
-	WhyMatchesAgain Why = "MatchesAgain" // draining, and what it runs is wanted again
-	WhyTurnedBusy   Why = "TurnedBusy"   // draining, and work runs on it
-	WhyTurnedHeld   Why = "TurnedHeld"   // draining, and somebody holds it
-	WhyServesAgain  Why = "ServesAgain"  // to be replaced because it failed, and back in service
-	WhyPaused       Why = "Paused"       // draining, and the rollout is paused
-	WhyHalted       Why = "Halted"       // draining, and the target has failed
-	WhyNeededAgain  Why = "NeededAgain"  // draining, and the size asks for it again
-	WhyRetarget     Why = "Retarget"     // another revision is to be born
-	WhyAdopt        Why = "Adopt"        // of unknown revision, taken as it is
-	WhyNotBuildable Why = "NotBuildable" // what was granted cannot be built
-	WhyFailureLimit Why = "FailureLimit" // too many bodies of the target failed
-	WhyRecovered    Why = "Recovered"    // a body of the target has recovered
-	WhyFirst        Why = "First"        // the first revision of which a body recovered
-	WhyCounted      Why = "Counted"      // bodies of the target that recovered are about to go
-	WhyWholePool    Why = "WholePool"    // the pool stands on the target
-	WhyEarlyFailure Why = "EarlyFailure" // a body failed before it had recovered
-)

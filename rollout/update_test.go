@@ -16,7 +16,7 @@ func TestStep_back(t *testing.T) {
 	}
 	now := epoch.Add(time.Hour)
 	back := Step(m, Sight{State: Ready, Drained: true}, Lifecycle{}, now).Member
-	if back.Phase != Available || !back.live() {
+	if back.Phase != Available || !back.Disrupted() {
 		t.Errorf("it is back in service, and waits for the engine: %s", back.Phase)
 	}
 	if got := Step(back, Sight{State: Ready, Drained: true}, Lifecycle{}, now); got.Member != back || got.Do != Nothing {

@@ -22,7 +22,6 @@ func (s *Snapshot) Validate() error {
 		{"policy.MaxUnavailable", p.MaxUnavailable}, {"policy.MaxSurge", p.MaxSurge}, {"policy.MinAvailable", p.MinAvailable},
 		{"policy.MaxInFlight", p.MaxInFlight}, {"policy.Partition", p.Partition}, {"policy.FailureLimit", p.FailureLimit},
 		{"surge", s.Surge}, {"size", s.Size}, {"waiting", s.Waiting}, {"budgetRoom", s.BudgetRoom},
-		{"rest.Free", s.Rest.Free}, {"rest.Claimed", s.Rest.Claimed}, {"rest.Stale", s.Rest.Stale}, {"rest.Work", s.Rest.Work},
 		{"members", len(s.Members)},
 	} {
 		if n.is < 0 || n.is > MaxSlots {

@@ -17,21 +17,21 @@ func young(s *Snapshot) {
 }
 
 func TestNew_youngManual(t *testing.T) {
-	p := New(pool(3, young, policy(func(p *Policy) { p.Manual = true })), epoch)
+	p := pool(3, young, policy(func(p *Policy) { p.Manual = true })).Plan(epoch)
 	if p.Updated.Reason != "TemplateChanged" || p.Available.Status != True {
 		t.Error("3 of 3 serve and update.type is Manual")
 	}
 }
 
 func TestNew_youngWindow(t *testing.T) {
-	p := New(pool(3, young, func(s *Snapshot) { s.WindowShut = true }), epoch)
+	p := pool(3, young, func(s *Snapshot) { s.WindowShut = true }).Plan(epoch)
 	if p.Updated.Reason != "UpdateDeferred" || p.Available.Status != True {
 		t.Error("3 of 3 serve and wait for a window")
 	}
 }
 
 func TestNew_youngPartition(t *testing.T) {
-	p := New(pool(3, young, policy(func(p *Policy) { p.Partition = 3 })), epoch)
+	p := pool(3, young, policy(func(p *Policy) { p.Partition = 3 })).Plan(epoch)
 	if len(p.Actions) > 0 {
 		t.Error("partition 3 of 3: nothing in service is to leave its revision")
 	}
@@ -46,7 +46,7 @@ func TestNew_youngHalted(t *testing.T) {
 		m := &s.Members[i]
 		m.Runs, m.Wants, m.Phase, m.Body, m.Gone, m.ServedSince, m.Attempts, m.NextAttempt = "B", "B", Failed, false, true, time.Time{}, 3, epoch.Add(time.Minute)
 	}
-	p := New(s, epoch)
+	p := s.Plan(epoch)
 	if strings.Contains(p.Stalled.Message, "pawl undo") {
 		t.Error("there is no revision to go back to: pawl undo refuses")
 	}

@@ -17,6 +17,8 @@ type binder struct {
 	wakeAt time.Duration
 	// members is what there is to choose from, made when it is asked for.
 	members []rollout.Member
+	// ahead is how many claims wait of those that were looked at before.
+	ahead int
 	// heartbeat is how often claims have to be renewed, beats are when each was
 	// last heard of. Cut: the API server could not be reached.
 	heartbeat time.Duration
@@ -78,6 +80,7 @@ func (b *binder) reconcile() {
 	if every := b.cache.spec.heartbeat; every != b.heartbeat || b.cut {
 		b.heartbeat, b.beats, b.cut = every, nil, false
 	}
+	b.ahead = 0
 	for _, c := range slices.Clone(b.cache.claims) {
 		if w.down {
 			return
@@ -85,62 +88,116 @@ func (b *binder) reconcile() {
 		if b.cache.unseen[claimKey(c.uid)] == 0 {
 			b.look(c)
 		}
+		if c = b.cache.p.claims.get(c.uid); c != nil && c.waits() && b.cache.p.holder(c) == nil {
+			b.ahead++
+		}
 	}
 }
 
 // look brings one claim to where it should be.
 func (b *binder) look(c *claim) {
 	p := b.cache.p
-	if c.ended() && !c.deleted {
-		if s := p.slots.get(c.member); s != nil && s.claimUID == c.uid {
-			b.letGo(c, s) // its end was recorded, and then came a crash
-		}
-		return
-	}
 	s := p.holder(c)
-	switch {
-	case c.deleted:
+	if s == nil && c.phase == v1alpha1.ClaimPending && !c.deleted && p.claims.get(c.uid) != c {
+		return // it is looked at again once that is seen
+	}
+	tr := rollout.StepClaim(c.known(p.w, s), b.sight(c, s), b.rules(), p.w.time())
+	switch tr.Do {
+	case rollout.RemoveClaim:
 		b.release(c, s)
-	case s != nil:
-		b.keep(c, s)
-	case c.phase == v1alpha1.ClaimBound:
-		b.end(c, lost(c, p.w.clock()), "has lost "+p.member(c.member))
-	case p.claims.get(c.uid) != c:
-		// it is looked at again once that is seen
-	case c.wait != nil && c.made+*c.wait < p.w.started || !b.bind(c):
-		b.wait(c)
+	case rollout.BindMember:
+		b.bind(c)
+	case rollout.ReleaseMember:
+		if c.ended() || b.record(c, s, tr) {
+			b.letGo(c, s)
+		}
+	case rollout.RestClaim:
+		b.record(c, s, tr)
+		b.remind(p.w.sinceIf(tr.Wake))
 	}
 }
 
-// lost is how a claim ends whose member carries it no more.
-func lost(c *claim, now time.Duration) v1alpha1.ClaimPhase {
-	if c.expiresAt > 0 && now >= c.expiresAt {
-		return v1alpha1.ClaimExpired
+// known is the claim as the engine takes it, on the slot or on none. Its times are
+// those of the controllers' clock. When a held claim ends stands in the slot.
+func (c *claim) known(w *world, s *slot) rollout.Claim {
+	k := rollout.Claim{
+		Phase: rollout.ClaimPhase(c.phase), Given: c.member >= 0, Deleted: c.deleted,
+		Made: w.epoch.Add(c.made), Limited: c.wait != nil, Asked: c.asked,
 	}
-	return v1alpha1.ClaimFailed
+	if c.wait != nil {
+		k.Wait = *c.wait
+	}
+	end := c.expiresAt
+	if s != nil {
+		end = s.expiresAt
+	}
+	if end > 0 {
+		k.ExpiresAt = w.epoch.Add(end)
+	}
+	return k
 }
 
-// bind gives the claim a free member, and tells whether there is one.
-func (b *binder) bind(c *claim) bool {
+// sight is what the claim controller sees of what the claim depends on.
+func (b *binder) sight(c *claim, s *slot) rollout.ClaimSight {
+	p := b.cache.p
+	if s != nil {
+		stale := s.Runs != b.cache.target()
+		seen := rollout.ClaimSight{Held: true, Unsure: stale && p.verdict(s.Index) == ""}
+		if stale {
+			seen.Blocker = p.verdict(s.Index)
+		}
+		if b.heartbeat > 0 {
+			seen.Silent = p.w.now - b.heard(c)
+		}
+		return seen
+	}
+	if c.wanted >= 0 {
+		return rollout.ClaimSight{Free: rollout.Choices(b.choice(c))}
+	}
+	return rollout.ClaimSight{Free: rollout.Choices(b.choice(c)), Ahead: b.ahead}
+}
+
+// rules are what the pool says of the life of claims.
+func (b *binder) rules() rollout.ClaimRules {
+	w := b.cache.p.w
+	r := rollout.ClaimRules{
+		Gone: b.cache.spec.deleting, Heartbeat: b.heartbeat, Notify: b.cache.spec.notify, Started: w.epoch.Add(w.started),
+	}
+	if s := b.cache.spec.claims; s != nil {
+		r.DefaultTTL, r.MaxTTL = orZero(s.DefaultTTL), orZero(s.MaxTTL)
+	}
+	return r
+}
+
+// bind gives the claim a free member.
+func (b *binder) bind(c *claim) {
 	p := b.cache.p
 	old := b.pick(c)
-	if old == nil || b.cache.spec.deleting {
-		return false
+	if old == nil {
+		return
 	}
 	next := *old
-	next.Claimed, next.claim, next.claimUID = true, c.name, c.uid
-	next.lastClaim = c.uid
-	next.boundAt, next.expiresAt = p.w.clock(), p.expiry(c)
-	next.Disruption = rollout.Disruption{} // spent, or it would not be free
+	next.Member = old.Bind()
+	next.claim, next.claimUID, next.lastClaim = c.name, c.uid, c.uid
+	next.boundAt, next.expiresAt = p.w.clock(), b.expiry(c)
 	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is given to " + c.name }) {
-		b.keep(c, &next)
+		b.look(c)
 	}
-	return true
 }
 
-// pick chooses a member for the claim, and takes it out of the choice. What was
-// given away and does not look so yet is none.
-func (b *binder) pick(c *claim) *slot {
+// expiry is when a claim that is bound now ends by itself; 0 for never.
+func (b *binder) expiry(c *claim) time.Duration {
+	w, rules := b.cache.p.w, b.rules()
+	at := rules.Expiry(c.ttl, w.time())
+	if at.IsZero() {
+		return 0
+	}
+	return at.Sub(w.epoch)
+}
+
+// choice is what there is to choose from for the claim. What was given away and does
+// not look so yet is not free.
+func (b *binder) choice(c *claim) []rollout.Member {
 	if len(b.members) == 0 {
 		for _, s := range b.cache.slots {
 			m := b.cache.p.seen(s)
@@ -148,14 +205,19 @@ func (b *binder) pick(c *claim) *slot {
 			b.members = append(b.members, m)
 		}
 	}
-	list := b.members
-	if c.wanted >= 0 {
-		i, ok := b.cache.slots.find(c.wanted)
-		if !ok {
-			return nil
-		}
-		list = b.members[i : i+1]
+	if c.wanted < 0 {
+		return b.members
 	}
+	i, ok := b.cache.slots.find(c.wanted)
+	if !ok {
+		return nil
+	}
+	return b.members[i : i+1]
+}
+
+// pick chooses a member for the claim, and takes it out of the choice.
+func (b *binder) pick(c *claim) *slot {
+	list := b.choice(c)
 	i := rollout.Pick(list, b.cache.target())
 	if i < 0 {
 		return nil
@@ -164,94 +226,47 @@ func (b *binder) pick(c *claim) *slot {
 	return b.cache.slots.get(list[i].Index)
 }
 
-// wait ends a claim that has waited for as long as it may.
-func (b *binder) wait(c *claim) {
-	if c.wait == nil {
-		return
-	}
-	w := b.cache.p.w
-	until := c.made + *c.wait - w.skew
-	if w.now >= until {
-		b.end(c, v1alpha1.ClaimFailed, "has waited for long enough")
-		return
-	}
-	b.remind(until)
-}
-
-// keep says what the claim has, and ends it when its time is up.
-func (b *binder) keep(c *claim, s *slot) {
+// record stores what a step came to, if it differs. False ends what is done.
+func (b *binder) record(c *claim, s *slot, tr rollout.ClaimTransition) bool {
 	p := b.cache.p
-	end, why := b.ends(c, s)
-	if end > 0 && p.w.now >= end {
-		if b.end(c, v1alpha1.ClaimExpired, why) {
-			b.letGo(c, s)
-		}
-		return
-	}
-	b.remind(end)
 	next := *c
-	next.phase, next.member, next.expiresAt = v1alpha1.ClaimBound, s.Index, s.expiresAt
-	next.asked = b.cache.spec.notify && s.Runs != b.cache.target() && (c.asked || p.verdict(s.Index) == rollout.Claimed)
-	if next == *c {
-		return
+	next.phase, next.asked = v1alpha1.ClaimPhase(tr.Claim.Phase), tr.Claim.Asked
+	bound := tr.Claim.Phase == rollout.ClaimBound
+	if bound {
+		next.member, next.expiresAt = s.Index, s.expiresAt
 	}
-	if p.putClaim(byBinder, c, &next, func() string { return told(c, &next, p.member(s.Index)) }) {
+	if next == *c {
+		return true
+	}
+	if !p.putClaim(byBinder, c, &next, func() string { return p.becomes(c, &next, tr.Why) }) {
+		return false
+	}
+	if bound {
 		p.w.judge.bound(p, &next)
 		if then := p.then[c.uid]; then != nil {
 			delete(p.then, c.uid)
 			then()
 		}
 	}
+	return true
 }
 
-// told says what is new with a claim that has a member.
-func told(was, is *claim, member string) string {
+// becomes says what is new with a claim.
+func (p *pool) becomes(was, is *claim, why rollout.ClaimReason) string {
+	member := p.member(is.member)
 	switch {
-	case was.phase != is.phase:
-		return is.name + " is bound to " + member
-	case is.asked:
+	case was.phase == is.phase && is.asked:
 		return is.name + " is asked to let " + member + " go: it is stale"
-	default:
+	case was.phase == is.phase:
 		return is.name + " may keep " + member + ": it is not stale"
+	case is.phase == v1alpha1.ClaimBound:
+		return is.name + " is bound to " + member
 	}
-}
-
-// ends is when a claim ends by itself, 0 for never, and why.
-func (b *binder) ends(c *claim, s *slot) (at time.Duration, why string) {
-	if s.expiresAt > 0 {
-		at, why = max(s.expiresAt-b.cache.p.w.skew, 1), "has had its time"
-	}
-	if b.heartbeat > 0 {
-		silent := b.heard(c) + b.heartbeat
-		if at == 0 || silent < at {
-			at, why = silent, "was not renewed in time"
-		}
-	}
-	return at, why
-}
-
-// expiry is when a claim that is bound now ends by itself; 0 for never.
-func (p *pool) expiry(c *claim) time.Duration {
-	ttl := c.ttl
-	if s := p.spec.claims; s != nil {
-		if ttl == 0 && s.DefaultTTL != nil {
-			ttl = s.DefaultTTL.Duration
-		}
-		if s.MaxTTL != nil && (ttl == 0 || ttl > s.MaxTTL.Duration) {
-			ttl = s.MaxTTL.Duration
-		}
-	}
-	if ttl == 0 {
-		return 0
-	}
-	return p.w.clock() + ttl
-}
-
-// end records that the claim has ended.
-func (b *binder) end(c *claim, phase v1alpha1.ClaimPhase, how string) bool {
-	next := *c
-	next.phase, next.asked = phase, false
-	return b.cache.p.putClaim(byBinder, c, &next, func() string { return c.name + " " + how + ": " + string(phase) })
+	how := map[rollout.ClaimReason]string{
+		rollout.ClaimTimeUp: "has had its time", rollout.NotRenewed: "was not renewed in time", rollout.ClaimBodyGone: "has lost " + member,
+		rollout.WaitOver: "has waited for long enough", rollout.NotServed: "has waited for long enough",
+	}[why]
+	return is.name + " " + how + ": " + string(is.phase)
 }
 
 // release lets the member go, and then the claim, whose owner has deleted it.
@@ -267,15 +282,12 @@ func (b *binder) release(c *claim, s *slot) {
 func (b *binder) letGo(c *claim, old *slot) bool {
 	p := b.cache.p
 	next := *old
-	next.Claimed, next.claim, next.claimUID = false, "", 0
+	next.Member = old.Release(b.goesBack(old), p.w.time())
+	next.claim, next.claimUID = "", 0
 	next.boundAt, next.expiresAt = 0, 0
-	next.Disruption = b.goesBack(old)
-	if next.Disruption != (rollout.Disruption{}) {
-		next.Wants = ""
-	}
 	return p.put(byBinder, old, &next, func() string {
 		switch d := next.Disruption; {
-		case d == rollout.Disruption{}:
+		case d.Cause != rollout.ClaimEnded:
 			return c.name + " gives " + p.member(old.Index) + " back as it is"
 		case d.Update:
 			return c.name + " gives " + p.member(old.Index) + " back, to be updated"
@@ -284,18 +296,16 @@ func (b *binder) letGo(c *claim, old *slot) bool {
 	})
 }
 
-// goesBack is the disruption with which a member goes back.
-func (b *binder) goesBack(s *slot) rollout.Disruption {
+// goesBack is what decides how a member goes back.
+func (b *binder) goesBack(s *slot) *rollout.Release {
 	p := b.cache.p
 	spec := b.cache.spec
-	now := p.w.time()
-	open, _ := spec.windows.At(now)
-	r := rollout.Release{
+	open, _ := spec.windows.At(p.w.time())
+	return &rollout.Release{
 		Reuse: p.reuses(), InPlace: spec.policy.InPlace, Blocker: p.verdict(s.Index), Held: s.held(p.w.clock()),
 		Skipped: s.skip != "" && s.skip == b.cache.target(), WindowShut: !open,
 		Stale: p.status.counts.Stale, Partition: spec.policy.Partition, Waiting: b.cache.waiting(),
 	}
-	return r.Disruption(s.Incarnation, now)
 }
 
 // reuses tells whether a released member is free again as it is.

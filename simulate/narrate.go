@@ -34,94 +34,6 @@ func (w *world) saying(who string, text func() string) {
 
 func (w *world) sayFailure(f *Failure) { w.saying("expect", f.short) }
 
-// sentence says what an action does, and why.
-func (p *pool) sentence(a *rollout.Action, s *slot) string {
-	what := ""
-	name := p.member(a.Index)
-	switch a.Kind {
-	case rollout.RecordFailure:
-		what = fmt.Sprintf("counts that %s failed on %s, number %d", name, a.Revision, a.Record.Failed)
-	case rollout.Recover:
-		what = fmt.Sprintf("forgives the failures on %s", a.Revision)
-	case rollout.Halt:
-		what = fmt.Sprintf("halts the rollout of %s", a.Revision)
-	case rollout.Stand:
-		what = fmt.Sprintf("makes %s the current revision", a.Revision)
-	case rollout.Undo:
-		what = fmt.Sprintf("leaves %s alone after all", name)
-	case rollout.Grant:
-		what = fmt.Sprintf("grants %s a body on %s", name, orNone(a.Revision))
-	case rollout.Disrupt:
-		what = p.disruption(a, s)
-	case rollout.CreateSlot:
-		what = fmt.Sprintf("makes %s, for a body on %s", name, orNone(a.Revision))
-	}
-	return what + ": " + because(a.Why)
-}
-
-func (p *pool) disruption(a *rollout.Action, s *slot) string {
-	name := p.member(a.Index)
-	if a.DropClaim {
-		name += " from its claim " + s.claim
-	}
-	switch {
-	case a.Disruption.Remove:
-		return "removes " + name
-	case a.Revision == "":
-		return "takes " + name + " down"
-	case a.Disruption.Update:
-		return fmt.Sprintf("brings %s, on %s, to %s where it is", name, orUnknown(s.Runs), a.Revision)
-	default:
-		return fmt.Sprintf("replaces %s, on %s, by a body on %s", name, orUnknown(s.Runs), a.Revision)
-	}
-}
-
-func orNone(r rollout.Revision) string {
-	if r == "" {
-		return "nothing"
-	}
-	return string(r)
-}
-
-func orUnknown(r rollout.Revision) string {
-	if r == "" {
-		return "an unknown revision"
-	}
-	return string(r)
-}
-
-// reasons say in words what the machine reasons of actions mean.
-var reasons = map[rollout.Why]string{
-	rollout.WhyFill:         "the size asks for it",
-	rollout.WhySurge:        "one more while there is drift to roll",
-	rollout.WhyStale:        "it is stale and can be spared",
-	rollout.WhyAsked:        "somebody asked for another body",
-	rollout.WhySkipped:      "somebody gave up on its body",
-	rollout.WhyNotAsked:     "nobody asks for another body any more",
-	rollout.WhyStaleDown:    "it is stale and down anyway",
-	rollout.WhyNeverServed:  "it has never served and is not what is wanted now",
-	rollout.WhyFailed:       "its body has failed",
-	rollout.WhyBodyGone:     "its body is gone",
-	rollout.WhyExcess:       "there are more than the size asks for",
-	rollout.WhyPoolDeleted:  "the pool is deleted",
-	rollout.WhyMatchesAgain: "what it runs is wanted again",
-	rollout.WhyServesAgain:  "it is back in service",
-	rollout.WhyTurnedBusy:   "work has begun on it",
-	rollout.WhyTurnedHeld:   "somebody holds it",
-	rollout.WhyPaused:       "the rollout is paused",
-	rollout.WhyHalted:       "the new revision has failed",
-	rollout.WhyNeededAgain:  "the size asks for it again",
-	rollout.WhyRetarget:     "another revision is to be born",
-	rollout.WhyAdopt:        "nobody can tell what it runs, and it is taken as it is",
-	rollout.WhyNotBuildable: "what was granted cannot be built",
-	rollout.WhyFailureLimit: "too many of its bodies failed",
-	rollout.WhyRecovered:    "one of its bodies has recovered",
-	rollout.WhyCounted:      "bodies of it that have recovered are about to go",
-	rollout.WhyFirst:        "it is the first of which a body has recovered",
-	rollout.WhyWholePool:    "the pool stands on it",
-	rollout.WhyEarlyFailure: "it had not been in service for long enough",
-}
-
 // moves says what becomes of a slot, and why.
 func (p *pool) moves(was, is *slot) string {
 	name := p.member(is.Index)
@@ -171,13 +83,6 @@ var causes = map[rollout.Cause]string{
 	rollout.BodyFailed: "its body has failed",
 	rollout.ClaimEnded: "its claim has ended",
 	rollout.Requested:  "somebody asked for it",
-}
-
-func because(why rollout.Why) string {
-	if r, ok := reasons[why]; ok {
-		return r
-	}
-	return string(why)
 }
 
 // narrateStatus says what is new in a pool's status.

@@ -2,17 +2,11 @@ package simulate
 
 import (
 	"flag"
-	"go/ast"
-	goparser "go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/pawl-dev/pawl/rollout"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the narratives in testdata anew")
@@ -62,30 +56,6 @@ func TestNarratives(t *testing.T) {
 		if !told[e.Name()] {
 			t.Errorf("%s tells of no scenario", e.Name())
 		}
-	}
-}
-
-// Every reason of the engine is put into words.
-func TestReasons(t *testing.T) {
-	f, err := goparser.ParseFile(token.NewFileSet(), "../rollout/types.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	ast.Inspect(f, func(n ast.Node) bool {
-		v, ok := n.(*ast.ValueSpec)
-		if !ok || len(v.Names) != 1 || !strings.HasPrefix(v.Names[0].Name, "Why") {
-			return true
-		}
-		found++
-		why := rollout.Why(strings.TrimPrefix(v.Names[0].Name, "Why"))
-		if because(why) == string(why) {
-			t.Errorf("%s is told as it is", v.Names[0].Name)
-		}
-		return false
-	})
-	if found < 20 {
-		t.Errorf("%d reasons are found", found)
 	}
 }
 

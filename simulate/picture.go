@@ -162,11 +162,15 @@ func (c *conditions) named(name string) rollout.Condition {
 	return rollout.Condition{}
 }
 
-// blockerNames are the reasons that can keep a member from being updated.
-var blockerNames = strings.Fields(`ManualPolicy Paused Claimed Busy OccupancyUnknown Held Partitioned
-	OutsideWindow InFlightLimit UnavailableLimit FloorReached FloorUnreachable NoSurgeCapacity BudgetFull
-	WaitsForRole HandoverPending RoleUnknown PoolResizing Unreachable SourcesUnresolved
-	RevisionNotReproducible Halted FailedReplacement Unproven Backoff WritesUnseen Rolling Next`)
+// blockerNames are the reasons that can keep a member from being updated, those of
+// roles, which the engine does not know yet, included.
+var blockerNames = func() []string {
+	list := []string{"WaitsForRole", "HandoverPending", "RoleUnknown"}
+	for _, r := range rollout.Reasons() {
+		list = append(list, string(r))
+	}
+	return list
+}()
 
 // describe is a picture in a few lines: the numbers of each pool, and its
 // members, those that are alike together.

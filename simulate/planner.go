@@ -94,7 +94,7 @@ func (c *planner) pass() {
 	}
 	snap := c.snapshot()
 	c.waiting = snap.Waiting
-	plan := rollout.New(snap, w.time())
+	plan := snap.Plan(w.time())
 	w.judge.planned(p, snap, plan)
 	seen := slices.Clone(c.cache.slots)
 	for i := range plan.Actions {
@@ -181,7 +181,7 @@ func (c *planner) read() []rollout.Member {
 		}
 		// One whose claim is seen to hold it is taken, though it looks free still.
 		if i, ok := c.cache.slots.find(o.member); ok && c.members[i].Free() && c.cache.slots[i].lastClaim != o.uid {
-			c.members[i].Claimed = true
+			c.members[i].Taken()
 			c.taken++
 		}
 	}
@@ -259,7 +259,7 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 		if a.Kind == rollout.Stand {
 			next.current = a.Revision
 		}
-		return p.putState(p.state, next, func() string { return p.sentence(a, nil) })
+		return p.putState(p.state, next, func() string { return a.Describe(p.member(a.Index)) })
 	}
 	i, ok := seen.find(a.Index)
 	if !ok {
@@ -268,35 +268,28 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	old := (*seen)[i]
 	next := *old
 	switch a.Kind {
-	case rollout.Undo:
-		next.Disruption = a.Disruption
-		next.Wants = a.Revision
 	case rollout.Grant:
-		next.Wants = a.Revision
 		p.w.judge.grants(p, a, c.cache.spec)
 	case rollout.Disrupt:
-		next.Disruption = a.Disruption
-		next.Wants = a.Revision
-		if a.DropClaim {
-			next.Claimed, next.claim, next.claimUID = false, "", 0
-		}
 		p.w.judge.disrupts(p, a, old, *seen, c.cache.spec)
 	case rollout.CreateSlot:
-		return false // somebody made it, and the next pass sees it
+		return false // it was made meanwhile, and the next pass sees it
+	}
+	next.Member = a.Apply(old.Member, p.w.time())
+	if old.Claimed && !next.Claimed {
+		next.claim, next.claimUID = "", 0
 	}
 	(*seen)[i] = &next
-	return p.put(byPlanner, old, &next, func() string { return p.sentence(a, old) })
+	return p.put(byPlanner, old, &next, func() string { return a.Describe(p.member(a.Index)) })
 }
 
 func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
 	p.w.judge.made(p, a, *seen, c.waiting)
-	now := p.w.time()
-	s := &slot{Member: rollout.Member{
-		Index: a.Index, ID: p.slotID(), Wants: a.Revision, Phase: rollout.Pending, BornAt: now, PhaseSince: now, ForClaim: a.ForClaim,
-	}}
+	s := &slot{Member: a.Apply(rollout.Member{}, p.w.time())}
+	s.ID = p.slotID()
 	seen.put(a.Index, s)
-	return p.put(byPlanner, nil, s, func() string { return p.sentence(a, nil) })
+	return p.put(byPlanner, nil, s, func() string { return a.Describe(p.member(a.Index)) })
 }
 
 // says reports whether two versions of a status say the same, but for what
@@ -313,7 +306,7 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	c.verdicts = c.verdicts[:0]
 	for i := range snap.Members {
 		m := &snap.Members[i]
-		if r := plan.Verdict(m); r != "" {
+		if r := plan.Verdict(m.Index); r != "" {
 			c.verdicts = append(c.verdicts, verdict{m.Index, r})
 		}
 	}

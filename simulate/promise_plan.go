@@ -66,7 +66,7 @@ func (j *judge) lasts(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	} else {
 		later = time.Duration(j.rng.Int64N(int64(later)))
 	}
-	again := rollout.New(s, j.w.time().Add(later))
+	again := s.Plan(j.w.time().Add(later))
 	if what := differs(plan, again); what != "" {
 		wake := "never"
 		if !plan.Wake.IsZero() {

@@ -400,3 +400,10 @@ func (p *parser) namespaces(n *yaml.Node) {
 		})
 	}
 }
+
+func orZero(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}

@@ -20,7 +20,7 @@ timeline:
   - {at: 10s, member: 1, do: recycle}
   - {at: 10s, member: 5, do: recycle}
 expect: {finally: ["free == 3 && m[1].incarnation == 2 && m[0].incarnation == 1"], creates: 1, deletes: 1}
-`, []string{"asks for another body of pool-1", "somebody asked for another body"}},
+`, []string{"asks for another body of pool-1", "another body was asked for"}},
 		"recycle without a body": {"pawl refuses it", `
 pool: {replicas: 1}
 world: {capacity: 0}

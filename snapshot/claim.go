@@ -11,6 +11,37 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
+// Claim reads one claim. The API knows to the second when it was made, rounded down.
+func Claim(c *v1alpha1.Claim) rollout.Claim {
+	st := &c.Status
+	asked := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionUpdateRequested)
+	k := rollout.Claim{
+		Phase: rollout.ClaimPhase(st.Phase), Given: st.Member != "", Deleted: !c.DeletionTimestamp.IsZero(),
+		Made: c.CreationTimestamp.Add(time.Second), Limited: c.Spec.Wait != nil, Wait: took(c.Spec.Wait),
+		ExpiresAt: Time(st.ExpiresAt), Asked: asked,
+	}
+	if k.Phase == "" {
+		k.Phase = rollout.ClaimPending
+	}
+	return k
+}
+
+// ClaimRules are what the pool says about the life of its claims, to a controller
+// that started at the time; the pool is nil if it is gone.
+func ClaimRules(p *v1alpha1.Pool, started time.Time) rollout.ClaimRules {
+	if p == nil {
+		return rollout.ClaimRules{Gone: true, Started: started}
+	}
+	r := rollout.ClaimRules{Gone: !p.DeletionTimestamp.IsZero(), Started: started}
+	if c := p.Spec.Claims; c != nil {
+		r.DefaultTTL, r.MaxTTL, r.Heartbeat = took(c.DefaultTTL), took(c.MaxTTL), took(c.Heartbeat)
+	}
+	if u := p.Spec.Update; u != nil {
+		r.Notify = value(u.OnClaimed, v1alpha1.ClaimedWait) == v1alpha1.ClaimedNotify
+	}
+	return r
+}
+
 // Pending tells whether the claim has got no member yet, and may.
 func Pending(c *v1alpha1.Claim) bool {
 	return c.DeletionTimestamp.IsZero() && (c.Status.Phase == "" || c.Status.Phase == v1alpha1.ClaimPending)

@@ -87,7 +87,7 @@ func TestRelease(t *testing.T) {
 			r := Release(p, m, noon)
 			r.Waiting = tt.waiting
 			var got v1alpha1.DisruptionAction
-			if d := Disruption(r.Disruption(3, noon)); d != nil {
+			if d := Disruption((rollout.Member{Incarnation: 3}).Release(&r, noon).Disruption); d != nil {
 				got = d.Action
 			}
 			if got != tt.want {
@@ -95,7 +95,7 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	}
-	if r := Release(nil, &v1alpha1.Member{}, noon); Disruption(r.Disruption(1, noon)).Action != v1alpha1.ActionReplace {
+	if r := Release(nil, &v1alpha1.Member{}, noon); Disruption((rollout.Member{}).Release(&r, noon).Disruption).Action != v1alpha1.ActionReplace {
 		t.Errorf("the pool is gone: %+v", r)
 	}
 }

@@ -84,6 +84,18 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	}
 }
 
+// SetSpec writes into the member's spec what the engine has made of it: the grant,
+// the disruption, and that a claim is dropped. Who holds it is the caller's.
+func SetSpec(m *v1alpha1.Member, was, is *rollout.Member) {
+	Regrant(m, string(is.Wants)) // goes by the disruption of before
+	if is.Disruption != was.Disruption {
+		m.Spec.Disruption = Disruption(is.Disruption)
+	}
+	if was.Claimed && !is.Claimed {
+		m.Spec.Claim = nil
+	}
+}
+
 // Disruption writes a decision of the engine; nil for none.
 func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 	if d.Cause == rollout.NoCause {

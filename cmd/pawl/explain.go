@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
-	"github.com/pawl-dev/pawl/internal/controller/pool"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/render"
 	"github.com/pawl-dev/pawl/rollout"
@@ -138,7 +137,7 @@ func (e *explanation) ask() error {
 	if e.snapshot, err = e.stored.Snapshot(e.now); err != nil {
 		return err
 	}
-	e.plan = rollout.New(e.snapshot, e.now)
+	e.plan = e.snapshot.Plan(e.now)
 	return nil
 }
 
@@ -307,7 +306,7 @@ func (e *explanation) name(index int) string {
 func (e *explanation) sentences(b *strings.Builder) {
 	var lines []string
 	for i := range e.snapshot.Members {
-		if m := &e.snapshot.Members[i]; e.plan.Verdict(m) != "" {
+		if m := &e.snapshot.Members[i]; e.plan.Verdict(m.Index) != "" {
 			lines = append(lines, e.plan.Explain(m))
 		}
 	}
@@ -350,8 +349,8 @@ func (e *explanation) steps(position int) []string {
 	for i := range e.plan.Actions {
 		a := &e.plan.Actions[i]
 		mine := position < 0 || a.Index == e.snapshot.Members[position].Index
-		if mine && aboutMember(a.Kind) {
-			lines = append(lines, pool.Sentence(a, e.slot(a.Index)))
+		if mine && a.Record == nil {
+			lines = append(lines, a.Describe(e.slot(a.Index)))
 		}
 	}
 	if n := len(lines); n > manySentences {
@@ -363,10 +362,12 @@ func (e *explanation) steps(position int) []string {
 // after is what ends the member's wait and what comes then; empty if the
 // sentence about the member says it already.
 func (e *explanation) after(position int) string {
-	m, blocker := e.stored.Members[position], e.plan.Verdict(&e.snapshot.Members[position])
+	m, slot := e.stored.Members[position], e.snapshot.Members[position]
+	blocker := e.plan.Verdict(slot.Index)
 	release := snapshot.Release(e.stored.Pool, m, e.now)
 	release.Waiting, release.Stale, release.Blocker = e.snapshot.Waiting, e.plan.Counts.Stale, blocker
-	ends := release.Disruption(m.Status.Incarnation, e.now)
+	slot.Disruption = rollout.Disruption{}
+	ends := slot.Release(&release, e.now).Disruption
 	switch d := disruption(m); {
 	case d != nil && d.Action == v1alpha1.ActionRemove:
 		return "its body goes, and the member with it"
@@ -399,16 +400,6 @@ func (e *explanation) granted(m *v1alpha1.Member) string {
 // slot is the name of the member with the index, also of one that is not there
 // yet.
 func (e *explanation) slot(index int) string { return e.stored.Pool.Name + "-" + strconv.Itoa(index) }
-
-// aboutMember tells whether an action is one on a member rather than on a
-// revision.
-func aboutMember(k rollout.Kind) bool {
-	switch k {
-	case rollout.Undo, rollout.Grant, rollout.Disrupt, rollout.CreateSlot:
-		return true
-	}
-	return false
-}
 
 // age is a span of time as people say it.
 func age(from, to time.Time) string { return duration.HumanDuration(to.Sub(from)) }

@@ -29,7 +29,7 @@ func TestExplain(t *testing.T) {
 	}
 	objects = append(objects,
 		event("e2", "Bound", "member web-0 is bound", ref("Claim", "build-17"), ref("Member", "web-0"), 10*time.Minute),
-		event("e1", "Fill", "web-0 is made on revision x (Fill)", ref("Pool", "web"), ref("Member", "web-0"), time.Hour),
+		event("e1", "Fill", "web-0 is made, for a body of revision x: the size asks for one more", ref("Pool", "web"), ref("Member", "web-0"), time.Hour),
 		event("e3", "Stale", "web-2 is replaced (Stale)", ref("Pool", "web"), ref("Member", "web-2"), time.Second),
 	)
 	for name, arg := range map[string]string{
@@ -142,7 +142,7 @@ func TestExplain_asksTheEngine(t *testing.T) {
 	if got := term.do(t.Context(), "explain", "web/1"); got != 0 {
 		t.Fatalf("exit status %d: %s", got, &term.err)
 	}
-	if want := "web-1 is replaced, by revision"; !strings.Contains(term.out.String(), want) {
+	if want := "web-1 is replaced by a body of revision"; !strings.Contains(term.out.String(), want) {
 		t.Errorf("there is room for web-1 now, and it does not say %q:\n%s", want, &term.out)
 	}
 	var after v1alpha1.Member

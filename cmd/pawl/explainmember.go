@@ -30,7 +30,7 @@ func (e *explanation) member(w io.Writer, i int, events []eventsv1.Event) error 
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	b.WriteString("\nwhy:\n")
-	if reason := e.plan.Verdict(slot); reason != "" {
+	if reason := e.plan.Verdict(slot.Index); reason != "" {
 		fmt.Fprintf(&b, "  %s: %s\n", reason, e.plan.Explain(slot))
 		if places := e.differs(m.Status.Revision, string(e.snapshot.Target.ID)); places != "" {
 			fmt.Fprintf(&b, "  differs: %s\n", places)

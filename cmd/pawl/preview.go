@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/render"
+	"github.com/pawl-dev/pawl/preview"
 	"github.com/pawl-dev/pawl/rollout"
-	"github.com/pawl-dev/pawl/simulate"
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
 // manyMoves is how many members a preview for people names of each kind.
 const manyMoves = 20
 
-// preview tells what would become of a pool.
-type preview struct {
+// previewing is a run of `pawl preview`.
+type previewing struct {
 	*program
 
 	out        *output
@@ -33,7 +33,7 @@ type preview struct {
 }
 
 func (p *program) previewCommand() *cobra.Command {
-	v := &preview{program: p}
+	v := &previewing{program: p}
 	c := &cobra.Command{
 		Use:     "preview (POOL | -f FILE) [--set PATH=VALUE]...",
 		GroupID: "look",
@@ -65,7 +65,7 @@ VALUE is YAML, and an empty one takes the field away.`,
 	return c
 }
 
-func (v *preview) args(_ *cobra.Command, args []string) error {
+func (v *previewing) args(_ *cobra.Command, args []string) error {
 	switch {
 	case v.boot < 0 || v.stop < 0:
 		return errors.New("--boot and --stop must not be negative")
@@ -77,7 +77,7 @@ func (v *preview) args(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (v *preview) run(c *cobra.Command, args []string) error {
+func (v *previewing) run(c *cobra.Command, args []string) error {
 	edit, err := v.edit(args)
 	if err != nil {
 		return &usageError{c, err}
@@ -104,7 +104,7 @@ func (v *preview) run(c *cobra.Command, args []string) error {
 }
 
 // foretell asks the engine about the pool as it would be.
-func (v *preview) foretell(ctx context.Context, k *cluster, pr *proposal) (*foretold, error) {
+func (v *previewing) foretell(ctx context.Context, k *cluster, pr *proposal) (*foretold, error) {
 	s, err := k.would(ctx, pr)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (v *preview) foretell(ctx context.Context, k *cluster, pr *proposal) (*fore
 	}
 	life := snapshot.Lifecycle(&pr.pool.Spec, snap.Policy)
 	t.Boot, t.Stop = v.spans(pr, snap)
-	o := &simulate.Outlook{
+	o := &preview.Outlook{
 		Snapshot: snap, Now: now, Life: life, Boot: time.Duration(t.Boot.Takes), Stop: time.Duration(t.Stop.Takes),
 		HoldEnds: map[int]time.Time{}, ClaimEnds: map[int]time.Time{}, Reuse: reuses(&pr.pool.Spec),
 	}
@@ -146,7 +146,7 @@ func (v *preview) foretell(ctx context.Context, k *cluster, pr *proposal) (*fore
 	if u := pr.pool.Spec.Update; u != nil && len(u.Windows) > 0 {
 		o.Window = snapshot.UpdateWindows(&pr.pool.Spec).At
 	}
-	t.Forecast = simulate.Preview(o)
+	t.Forecast = preview.Preview(o)
 	return t, nil
 }
 
@@ -191,7 +191,7 @@ func reuses(spec *v1alpha1.PoolSpec) bool {
 
 // span is how long something is taken to take, and where that comes from.
 type span struct {
-	Takes simulate.Time `json:"takes"`
+	Takes preview.Time `json:"takes"`
 	// From is Flag, Measured (the median of so many Members), Template or Guess.
 	From    string `json:"from"`
 	Members int    `json:"members,omitempty"`
@@ -212,7 +212,7 @@ const (
 )
 
 // spans are how long bodies take to boot and to stop.
-func (v *preview) spans(pr *proposal, s *rollout.Snapshot) (boot, stop span) {
+func (v *previewing) spans(pr *proposal, s *rollout.Snapshot) (boot, stop span) {
 	ready := time.Duration(0) // how long bodies had to be ready until they were in service
 	if pr.live != nil {
 		if p, err := snapshot.Policy(&pr.live.Spec); err == nil {
@@ -226,14 +226,14 @@ func (v *preview) spans(pr *proposal, s *rollout.Snapshot) (boot, stop span) {
 	simulated := pr.pool.Spec.Template.Sim != nil
 	boot = spanOf(v.boot, s.Members, func(m *rollout.Member) time.Duration { return m.BootTook }, guessedBoot)
 	if boot.From == fromMembers {
-		boot.Takes = max(0, boot.Takes-simulate.Time(ready))
+		boot.Takes = max(0, boot.Takes-preview.Time(ready))
 	}
 	stop = spanOf(v.stop, s.Members, func(m *rollout.Member) time.Duration { return m.StopTook }, guessedStop)
 	if boot.From == fromNowhere && simulated {
-		boot = span{Takes: simulate.Time(orZero(sim.Boot)), From: fromTemplate}
+		boot = span{Takes: preview.Time(orZero(sim.Boot)), From: fromTemplate}
 	}
 	if stop.From == fromNowhere && simulated {
-		stop = span{Takes: simulate.Time(orZero(sim.Stop) + orZero(sim.Drain)), From: fromTemplate}
+		stop = span{Takes: preview.Time(orZero(sim.Stop) + orZero(sim.Drain)), From: fromTemplate}
 	}
 	return boot, stop
 }
@@ -241,7 +241,7 @@ func (v *preview) spans(pr *proposal, s *rollout.Snapshot) (boot, stop span) {
 // spanOf is what a flag says, or the median of what members took, or a guess.
 func spanOf(flag time.Duration, members []rollout.Member, took func(*rollout.Member) time.Duration, guess time.Duration) span {
 	if flag > 0 {
-		return span{Takes: simulate.Time(flag), From: fromFlag}
+		return span{Takes: preview.Time(flag), From: fromFlag}
 	}
 	var list []time.Duration
 	for i := range members {
@@ -250,10 +250,10 @@ func spanOf(flag time.Duration, members []rollout.Member, took func(*rollout.Mem
 		}
 	}
 	if len(list) == 0 {
-		return span{Takes: simulate.Time(guess), From: fromNowhere}
+		return span{Takes: preview.Time(guess), From: fromNowhere}
 	}
 	slices.Sort(list)
-	return span{Takes: simulate.Time(list[len(list)/2]), From: fromMembers, Members: len(list)}
+	return span{Takes: preview.Time(list[len(list)/2]), From: fromMembers, Members: len(list)}
 }
 
 func orZero(d *metav1.Duration) time.Duration {

@@ -50,7 +50,7 @@ type editError struct{ error }
 func (e *editError) Unwrap() error { return e.error }
 
 // edit reads the command line.
-func (v *preview) edit(args []string) (*edit, error) {
+func (v *previewing) edit(args []string) (*edit, error) {
 	e := &edit{}
 	if v.file != "" {
 		if err := e.read(v.file, v.In); err != nil {

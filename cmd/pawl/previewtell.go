@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pawl-dev/pawl/simulate"
+	"github.com/pawl-dev/pawl/preview"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // foretold is a forecast and what it rests on. Its fields are what
@@ -30,7 +31,7 @@ type foretold struct {
 	// Boot and Stop are how long a body takes to come and to go.
 	Boot span `json:"boot"`
 	Stop span `json:"stop"`
-	*simulate.Forecast
+	*preview.Forecast
 
 	known bool // the target is stored
 }
@@ -141,7 +142,7 @@ func (s *span) source(flag string) string {
 	return "a guess, since none has been measured; say it with " + flag
 }
 
-func low(l simulate.Low) string {
+func low(l preview.Low) string {
 	if l.Lowest == l.Now {
 		return fmt.Sprintf("%d now, never fewer", l.Now)
 	}
@@ -156,7 +157,7 @@ func count(n int, one, many string) string {
 }
 
 // within is a length of time as people say it.
-func within(t simulate.Time) string {
+func within(t preview.Time) string {
 	d := time.Duration(t)
 	switch {
 	case d >= 48*time.Hour:
@@ -176,7 +177,7 @@ func within(t simulate.Time) string {
 	return text
 }
 
-func after(t simulate.Time) string {
+func after(t preview.Time) string {
 	if t == 0 {
 		return "at once"
 	}
@@ -206,23 +207,23 @@ func andMore(n int) string {
 }
 
 // does says what is done to a member.
-func does(m *simulate.Move) string {
+func does(m *preview.Move) string {
 	switch {
 	case m.Surge:
 		return "surge"
-	case m.Deed == simulate.Made:
+	case m.Deed == preview.Made:
 		return "made"
-	case m.Deed == simulate.Born:
+	case m.Deed == preview.Born:
 		return "born"
-	case m.Deed == simulate.Removed:
+	case m.Deed == preview.Removed:
 		return "removed"
-	case m.Deed == simulate.UpdatedInPlace:
+	case m.Deed == preview.UpdatedInPlace:
 		return "updated"
 	}
 	return "replaced"
 }
 
-func done(m *simulate.Move) string {
+func done(m *preview.Move) string {
 	if m.Done == nil {
 		return "-"
 	}
@@ -244,17 +245,17 @@ func (t *foretold) stays() string {
 }
 
 // needed says who has to act.
-func needed(n simulate.Need) string {
+func needed(n rollout.Need) string {
 	switch n {
-	case simulate.NeedsPerson:
+	case rollout.NeedsPerson:
 		return "needs a person"
-	case simulate.NeedsHolder:
+	case rollout.NeedsHolder:
 		return "needs its holder"
-	case simulate.NeedsWork:
+	case rollout.NeedsWork:
 		return "needs its work to end"
-	case simulate.NeedsRoom:
+	case rollout.NeedsRoom:
 		return "needs room"
-	case simulate.NeedsOthers:
+	case rollout.NeedsOthers:
 		return "needs other members"
 	}
 	return "as the policy says"

@@ -34,14 +34,14 @@ func TestRecycle(t *testing.T) {
 		},
 		"claimed": {
 			"a claimed member is never taken: it waits", "web/0", nil, "1",
-			[]string{"member web-0 is to get another body\n  member 0 is to be replaced, as somebody asked (pawl recycle): it is claimed, and waits until the claim is released\n"},
+			[]string{"member web-0 is to get another body\n  member 0 is to be replaced, as asked (pawl recycle): it is claimed, and waits until the claim is released\n"},
 		},
 		"held": {
 			"nor is one that is held, and it is said until when and why", "web/3",
 			func(_ *v1alpha1.Pool, objects []client.Object) {
 				objects[6].SetAnnotations(map[string]string{v1alpha1.AnnotationHold: `{"reason":"debugging","until":"2031-05-01T16:00:00Z"}`})
 			},
-			"1", []string{"as somebody asked (pawl recycle): it is held", "\n  web-3 is held until 2031-05-01T16:00:00Z (for 4h): debugging\n"},
+			"1", []string{"as asked (pawl recycle): it is held", "\n  web-3 is held until 2031-05-01T16:00:00Z (for 4h): debugging\n"},
 		},
 		"already": {
 			"asking twice is asking once", "web/3",

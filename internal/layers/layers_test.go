@@ -38,8 +38,9 @@ var house = []layer{
 	{path: "api", why: "the API knows nothing of what is made of it"},
 	{path: "config", why: "manifests are read, not acted on"},
 	{path: "snapshot", may: core("api/..."), why: "it turns API objects into the engine's input, and does nothing else"},
+	{path: "preview", may: []string{"rollout/..."}, pure: true, why: "a forecast is the engine's, and knows neither the API nor the simulator"},
 	{path: "permit", may: core("snapshot/..."), why: "authors of operators import it; it must stay small"},
-	{path: "simulate", may: core("api/...", "snapshot/...", "permit/..."), why: "the simulator runs the real engine, not the real controllers"},
+	{path: "simulate", may: core("api/...", "snapshot/...", "permit/...", "preview/..."), why: "the simulator runs the real engine, not the real controllers"},
 	{path: "internal/*", may: outside("internal/body", "internal/fieldpath"), why: "adapters never import one another; whoever needs two takes one as an interface"},
 	{path: "internal/fieldpath", pure: true, why: "it names places in JSON, whatever that is of"},
 	{path: "internal/body", may: outside("internal/fieldpath"), why: "it is the interface that bodies of all kinds implement"},
@@ -60,7 +61,7 @@ func core(also ...string) []string {
 
 // outside is everything below internal, and what else is given.
 func outside(also ...string) []string {
-	return append(core("api/...", "config/...", "snapshot/...", "permit/...", "simulate/..."), also...)
+	return append(core("api/...", "config/...", "snapshot/...", "permit/...", "preview/...", "simulate/..."), also...)
 }
 
 // pkg is a package and what it imports, not counting its tests.

@@ -277,9 +277,10 @@ func (b *book) blockers(p *poolBook) func(index int) string {
 		if err != nil {
 			return nil
 		}
-		plan, all := rollout.New(snap, now), map[int]string{}
+		plan, all := snap.Plan(now), map[int]string{}
 		for i := range snap.Members {
-			all[snap.Members[i].Index] = string(plan.Verdict(&snap.Members[i]))
+			index := snap.Members[i].Index
+			all[index] = string(plan.Verdict(index))
 		}
 		return all
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-dev/pawl/internal/pawldtest"
+	"github.com/pawl-dev/pawl/preview"
 	"github.com/pawl-dev/pawl/simulate"
 )
 
@@ -79,10 +80,10 @@ func TestPreview_comesTrue(t *testing.T) {
 	for _, s := range stories {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			told := simulate.Preview(s.Outlook())
+			told := preview.Preview(s.Outlook())
 			want := Counts{Creates: told.Births, Deletes: told.Deletes, LowestFree: told.Free.Lowest}
 			for _, m := range told.Moves {
-				if m.Deed != simulate.Made && m.Deed != simulate.Born && !slices.Contains(want.Order, m.Index) {
+				if m.Deed != preview.Made && m.Deed != preview.Born && !slices.Contains(want.Order, m.Index) {
 					want.Order = append(want.Order, m.Index)
 				}
 			}

@@ -21,26 +21,46 @@ import (
 // give them.
 const tries = 5
 
-// bind gives the claim a free member, by one conditional write to it. It gets
-// none if the pool has none: then it waits, and says for what. A member that
-// the API server refuses to give does not hide the next one.
-func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
-	if r.missed(c) {
-		return 0, r.end(ctx, c, *c.Status.DeepCopy(), impatient(c, "no controller was running meanwhile"))
-	}
+// serve brings a claim that no member carries to where it should be: it waits, gets
+// a member, or ends.
+func (r *Reconciler) serve(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
 		return 0, err
 	}
-	if p == nil || !p.DeletionTimestamp.IsZero() {
-		return r.wait(ctx, c, "PoolNotFound", fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace))
+	var free choice
+	var seen rollout.ClaimSight
+	if p != nil && !given(c) {
+		if free, err = r.free(p); err != nil {
+			return 0, err
+		}
+		if seen.Ahead, err = r.ahead(c, free.stored); err != nil {
+			return 0, err
+		}
+		seen.Free = rollout.Choices(free.members)
 	}
-	free, err := r.free(p)
+	tr := r.step(c, seen, p)
+	if tr.Do == rollout.BindMember {
+		return r.bind(ctx, c, p, &free)
+	}
+	return r.rest(ctx, c, p, tr, waits(c, tr.Why))
+}
+
+// ahead is how many claims wait that were made before the claim, and are on none
+// of the members.
+func (r *Reconciler) ahead(c *v1alpha1.Claim, members []*v1alpha1.Member) (int, error) {
+	claims, err := r.Roster.Claims(types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("list claims of Pool %s: %w", c.Spec.Pool, err)
 	}
+	earlier := slices.DeleteFunc(slices.Clone(claims), func(o *v1alpha1.Claim) bool { return !queued(o) || o.UID == c.UID || older(c, o) < 0 })
+	return snapshot.Waiting(earlier, members), nil
+}
+
+// bind gives the claim a free member, by compare-and-swap.
+func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, free *choice) (time.Duration, error) {
 	now := snapshot.Micro(r.Now())
-	claim := v1alpha1.MemberClaim{Name: c.Name, UID: c.UID, Holder: c.Spec.Holder, BoundAt: now, ExpiresAt: expiry(p, c, now)}
+	claim := v1alpha1.MemberClaim{Name: c.Name, UID: c.UID, Holder: c.Spec.Holder, BoundAt: now, ExpiresAt: r.expiry(p, c, now)}
 	var refused error
 	for range tries {
 		m := free.next()
@@ -48,7 +68,6 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration
 			break
 		}
 		m.Spec.Claim = claim.DeepCopy()
-		m.Spec.Disruption = nil // spent, or the member would not be free
 		err := r.Client.Update(ctx, m)
 		switch {
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
@@ -60,13 +79,14 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim) (time.Duration
 		r.Events.Eventf(c, m, corev1.EventTypeNormal, "Bound", "Bind", "member %s is bound", m.Name)
 		return r.record(ctx, c, m, p)
 	}
+	tr := r.step(c, rollout.ClaimSight{}, p)
 	if refused == nil {
-		return r.wait(ctx, c, "NoFreeMember", fmt.Sprintf("no member of Pool %s is free", c.Spec.Pool))
+		return r.rest(ctx, c, p, tr, waits(c, tr.Why))
 	}
-	if _, err := r.wait(ctx, c, "BindingRefused", refused.Error()); err != nil || ended(c) {
+	if _, err := r.rest(ctx, c, p, tr, why{reasonRefused, refused.Error()}); err != nil || ended(c) {
 		return 0, err
 	}
-	return 0, refused // what is not the cache's fault is not over in a moment
+	return 0, refused // the cache is not at fault, and the cause lasts
 }
 
 // pool reads a pool; nil if it is not there.
@@ -90,10 +110,10 @@ type choice struct {
 }
 
 // free are the pool's members to choose from.
-func (r *Reconciler) free(p *v1alpha1.Pool) (*choice, error) {
+func (r *Reconciler) free(p *v1alpha1.Pool) (choice, error) {
 	stored, err := r.Roster.Members(client.ObjectKeyFromObject(p))
 	if err != nil {
-		return nil, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
+		return choice{}, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
 	}
 	slices.SortFunc(stored, func(a, b *v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
 	now := r.Now()
@@ -104,33 +124,31 @@ func (r *Reconciler) free(p *v1alpha1.Pool) (*choice, error) {
 			members[i].Cordoned = true // released, and not recorded as Available yet
 		}
 	}
-	return &choice{target: snapshot.Aim(p), stored: stored, members: members}, nil
+	return choice{target: snapshot.Aim(p), stored: stored, members: members}, nil
 }
 
-// next takes a member out of the choice; nil if there is none left.
+// next is the member that the claim gets, as it is to be written but for the claim
+// itself; nil if none is free. It is not chosen again.
 func (f *choice) next() *v1alpha1.Member {
 	i := rollout.Pick(f.members, f.target)
 	if i < 0 {
 		return nil
 	}
+	m, is := f.stored[i].DeepCopy(), f.members[i].Bind()
+	snapshot.SetSpec(m, &f.members[i], &is)
 	f.members[i].Cordoned = true
-	return f.stored[i].DeepCopy()
+	return m
 }
 
-// expiry is when a claim that was bound at a time ends by itself; nil for never.
-func expiry(p *v1alpha1.Pool, c *v1alpha1.Claim, bound *metav1.MicroTime) *metav1.MicroTime {
+// expiry is when the time of the claim is up that was bound then; nil for never.
+func (r *Reconciler) expiry(p *v1alpha1.Pool, c *v1alpha1.Claim, bound *metav1.MicroTime) *metav1.MicroTime {
 	if bound == nil {
 		return nil
 	}
-	ttl, limited := c.Spec.TTL, p != nil && p.Spec.Claims != nil
-	if ttl == nil && limited {
-		ttl = p.Spec.Claims.DefaultTTL
+	ttl := time.Duration(0)
+	if c.Spec.TTL != nil {
+		ttl = c.Spec.TTL.Duration
 	}
-	if limited && p.Spec.Claims.MaxTTL != nil && (ttl == nil || ttl.Duration > p.Spec.Claims.MaxTTL.Duration) {
-		ttl = p.Spec.Claims.MaxTTL
-	}
-	if ttl == nil {
-		return nil
-	}
-	return snapshot.Micro(bound.Add(ttl.Duration))
+	rules := snapshot.ClaimRules(p, r.begin())
+	return snapshot.Micro(rules.Expiry(ttl, bound.Time))
 }

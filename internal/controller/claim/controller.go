@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -34,6 +35,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/internal/controller/pace"
 	"github.com/pawl-dev/pawl/internal/controller/roster"
+	"github.com/pawl-dev/pawl/rollout"
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
@@ -114,6 +116,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("claim").
 		For(&v1alpha1.Claim{}).
 		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&v1alpha1.Claim{}, handler.Funcs{UpdateFunc: r.left, DeleteFunc: r.leftForGood}).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.holding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.probes.open)).
@@ -170,6 +173,37 @@ func (r *Reconciler) waiting(ctx context.Context, o client.Object) []reconcile.R
 // holding are the pool's claims that have a member.
 func (r *Reconciler) holding(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.claims(ctx, o.GetNamespace(), o.GetName(), bound)
+}
+
+// queued reports whether the claim waits for its turn. One that no member may be
+// bound to for another reason keeps no other from its turn.
+func queued(c *v1alpha1.Claim) bool {
+	is := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionBound)
+	return snapshot.Pending(c) && (is == nil || is.Reason != reasonRefused)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// left wakes the claims that wait behind one that waits no more.
+func (r *Reconciler) left(ctx context.Context, e event.UpdateEvent, q queue) {
+	was, isWas := e.ObjectOld.(*v1alpha1.Claim)
+	is, isIs := e.ObjectNew.(*v1alpha1.Claim)
+	if isWas && isIs && queued(was) && !queued(is) {
+		r.next(ctx, is, q)
+	}
+}
+
+// leftForGood does the same for one that is gone.
+func (r *Reconciler) leftForGood(ctx context.Context, e event.DeleteEvent, q queue) {
+	if c, ok := e.Object.(*v1alpha1.Claim); ok && queued(c) {
+		r.next(ctx, c, q)
+	}
+}
+
+func (r *Reconciler) next(ctx context.Context, c *v1alpha1.Claim, q queue) {
+	for _, request := range r.claims(ctx, c.Namespace, c.Spec.Pool, snapshot.Pending) {
+		q.Add(request)
+	}
 }
 
 func bound(c *v1alpha1.Claim) bool { return c.Status.Phase == v1alpha1.ClaimBound }
@@ -242,12 +276,15 @@ func notFound(err error, claim string) bool {
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
-	switch {
-	case !c.DeletionTimestamp.IsZero():
+	// What is left of an ended or deleted claim on members is looked for below.
+	switch r.step(c, rollout.ClaimSight{Held: true}, nil).Do {
+	case rollout.RemoveClaim:
 		return 0, r.release(ctx, c)
-	case ended(c):
-		r.beats.forget(client.ObjectKeyFromObject(c))
-		return 0, r.clear(ctx, c)
+	case rollout.ReleaseMember:
+		if ended(c) {
+			r.beats.forget(client.ObjectKeyFromObject(c))
+			return 0, r.clear(ctx, c)
+		}
 	}
 	if controllerutil.AddFinalizer(c, v1alpha1.FinalizerBinding) {
 		if err := r.Client.Update(ctx, c); err != nil {
@@ -266,13 +303,25 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 	switch {
 	case held != nil:
 		return r.keep(ctx, c, held)
-	case given(c):
-		return 0, r.lose(ctx, c)
+	case !given(c):
+		if err := r.confirm(ctx, c); err != nil {
+			return 0, err
+		}
 	}
-	if err := r.confirm(ctx, c); err != nil {
-		return 0, err
+	return r.serve(ctx, c)
+}
+
+// step moves the claim one step through its life.
+func (r *Reconciler) step(c *v1alpha1.Claim, seen rollout.ClaimSight, p *v1alpha1.Pool) rollout.ClaimTransition {
+	return rollout.StepClaim(snapshot.Claim(c), seen, snapshot.ClaimRules(p, r.begin()), r.Now())
+}
+
+// after is how long it is until the time; 0 for never.
+func (r *Reconciler) after(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
 	}
-	return r.bind(ctx, c)
+	return max(at.Sub(r.Now()), 1)
 }
 
 // confirm makes sure that the claim still waits, and goes on with what the API
@@ -300,9 +349,6 @@ func given(c *v1alpha1.Claim) bool {
 }
 
 func ended(c *v1alpha1.Claim) bool {
-	switch c.Status.Phase {
-	case v1alpha1.ClaimReleased, v1alpha1.ClaimExpired, v1alpha1.ClaimFailed:
-		return true
-	}
-	return false
+	k := snapshot.Claim(c)
+	return k.Ended()
 }

@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -71,8 +70,7 @@ func (b *beats) shortest() (claim types.NamespacedName, every time.Duration) {
 	return claim, every
 }
 
-// silence is how long the claim may still go without a heartbeat, at least a
-// millisecond; 0 for ever.
+// silence is how long the claim was not heard of; 0 where it need not be renewed.
 func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration {
 	every := heartbeat(p)
 	if every == 0 {
@@ -81,7 +79,7 @@ func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration 
 	}
 	now := r.steady()
 	r.startProbes(every)
-	return max(every-now.Sub(r.heard(c, every, now)), time.Millisecond)
+	return now.Sub(r.heard(c, every, now))
 }
 
 // steady is the time by the monotonic clock.
@@ -105,22 +103,10 @@ func (r *Reconciler) heard(c *v1alpha1.Claim, every time.Duration, now time.Time
 	return at
 }
 
-// silent tells that the holder of the claim has not been heard of for too long.
-func (r *Reconciler) silent(c *v1alpha1.Claim, p *v1alpha1.Pool) bool {
-	every, now := heartbeat(p), r.steady()
-	return every > 0 && now.Sub(r.heard(c, every, now)) >= every
-}
-
 // heartbeat is how often the pool's claims have to be renewed; 0 for never.
 func heartbeat(p *v1alpha1.Pool) time.Duration {
 	if p == nil || p.Spec.Claims == nil || p.Spec.Claims.Heartbeat == nil {
 		return 0
 	}
 	return p.Spec.Claims.Heartbeat.Duration
-}
-
-// notRenewed is how a claim ends whose holder was not heard of.
-func notRenewed(p *v1alpha1.Pool) ending {
-	return ending{v1alpha1.ClaimExpired, "NotRenewed", fmt.Sprintf(
-		"it was not renewed for %s, as Pool %s asks (spec.claims.heartbeat); make another claim", heartbeat(p), p.Name)}
 }

@@ -148,16 +148,15 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	if err != nil {
 		return err
 	}
-	m.Spec.Claim = nil
 	release := snapshot.Release(p, m, r.Now())
 	if release.Reuse {
 		if release.Waiting, err = r.waiters(client.ObjectKeyFromObject(p)); err != nil {
 			return err
 		}
 	}
-	if d := snapshot.Disruption(release.Disruption(m.Status.Incarnation, r.Now())); d != nil {
-		m.Spec.Disruption, m.Spec.Revision = d, ""
-	}
+	was := snapshot.Member(m, r.Now())
+	is := was.Release(&release, r.Now())
+	snapshot.SetSpec(m, &was, &is)
 	if err := r.Client.Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("release Member %s: %w", m.Name, err)
 	}

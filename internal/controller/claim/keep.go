@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // keep says what the claim has, and ends it when its time is up. When that is
@@ -27,20 +28,7 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Me
 			return 0, err
 		}
 	}
-	over := expired
-	if !past(m.Spec.Claim.ExpiresAt, r.Now()) {
-		if !r.silent(c, p) {
-			return r.record(ctx, c, m, p)
-		}
-		over = notRenewed(p)
-	}
-	// The end is recorded first. Whoever finds it, and the member still held,
-	// knows what is left to do; the other way round nobody could tell an
-	// expired claim from one whose member was lost.
-	if err := r.end(ctx, c, has(c, m), over); err != nil {
-		return 0, err
-	}
-	return 0, r.letGo(ctx, c, m)
+	return r.record(ctx, c, m, p)
 }
 
 // edited tells that the claim's ttl was edited since it was last recorded. A
@@ -55,7 +43,7 @@ func edited(c *v1alpha1.Claim) bool {
 // extend moves the time at which the claim ends, as its ttl and the pool's
 // limits now say.
 func (r *Reconciler) extend(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) error {
-	at := expiry(p, c, m.Spec.Claim.BoundAt)
+	at := r.expiry(p, c, m.Spec.Claim.BoundAt)
 	if at.Equal(m.Spec.Claim.ExpiresAt) {
 		return nil
 	}
@@ -71,17 +59,23 @@ func (r *Reconciler) extend(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.
 	return nil
 }
 
-// record says what the claim has. It comes back when the claim's time is up.
+// record says what the claim has, or that it has ended. It comes back when the
+// claim's time is up.
 func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) (time.Duration, error) {
-	until := r.silence(c, p)
-	if at := m.Spec.Claim.ExpiresAt; at != nil {
-		if left := max(at.Sub(r.Now()), time.Millisecond); until == 0 || left < until {
-			until = left
-		}
-	}
 	st := has(c, m)
-	st.Phase = v1alpha1.ClaimBound
-	request(&st, m, p)
+	known := *c
+	known.Status = st
+	seen := sight(m)
+	seen.Silent = r.silence(c, p)
+	tr := r.step(&known, seen, p)
+	if tr.Do == rollout.ReleaseMember {
+		if err := r.end(ctx, c, st, ends(c, p, tr, why{})); err != nil {
+			return 0, err
+		}
+		return 0, r.letGo(ctx, c, m)
+	}
+	st.Phase = v1alpha1.ClaimPhase(tr.Claim.Phase)
+	request(&st, m, tr.Claim.Asked, notAsked(m, p))
 	begun := requested(&st) && !requested(&c.Status)
 	if err := r.setStatus(ctx, c, st, says{metav1.ConditionTrue, "Bound", "it holds member " + m.Name}); err != nil {
 		return 0, err
@@ -89,7 +83,7 @@ func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.
 	if begun {
 		r.Events.Eventf(c, m, corev1.EventTypeNormal, v1alpha1.ConditionUpdateRequested, "Notify", "member %s is stale: the pool asks for it back", m.Name)
 	}
-	return until, nil
+	return r.after(tr.Wake), nil
 }
 
 // has is the claim's status when it holds the member, but for phase and
@@ -105,25 +99,6 @@ func has(c *v1alpha1.Claim, m *v1alpha1.Member) v1alpha1.ClaimStatus {
 type ending struct {
 	phase           v1alpha1.ClaimPhase
 	reason, message string
-}
-
-var expired = ending{v1alpha1.ClaimExpired, "Expired", "its time is up; make another claim"}
-
-// lost is how a claim ends whose member carries it no more: its time was up,
-// or else the body is gone.
-func lost(c *v1alpha1.Claim, now time.Time) ending {
-	if past(c.Status.ExpiresAt, now) {
-		return expired
-	}
-	return ending{v1alpha1.ClaimFailed, "BodyGone", fmt.Sprintf("the body of member %s is gone; make another claim", c.Status.Member)}
-}
-
-func past(at *metav1.MicroTime, now time.Time) bool { return at != nil && !at.After(now) }
-
-// lose ends a claim whose member carries it no more. It keeps what it had, for
-// the record.
-func (r *Reconciler) lose(ctx context.Context, c *v1alpha1.Claim) error {
-	return r.end(ctx, c, *c.Status.DeepCopy(), lost(c, r.Now()))
 }
 
 // end says that the claim has ended.

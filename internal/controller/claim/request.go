@@ -2,34 +2,53 @@ package claim
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
+	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// request says in the status whether the pool would like to have the member
-// back, which it does if the claim is all that keeps it from being updated.
-//
-// Once that is said it stays so until the member is updated or nobody wants it
-// to be, and not only while nothing else happens to be in its way as well.
-func request(st *v1alpha1.ClaimStatus, m *v1alpha1.Member, p *v1alpha1.Pool) {
-	updated := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated)
-	switch {
+// sight is what the member that the claim holds shows of itself.
+func sight(m *v1alpha1.Member) rollout.ClaimSight {
+	seen := rollout.ClaimSight{Held: true}
+	switch is := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated); {
+	case is == nil || is.Status == metav1.ConditionUnknown:
+		seen.Unsure = true
+	case is.Status == metav1.ConditionFalse:
+		seen.Blocker = rollout.Reason(is.Reason)
+	}
+	return seen
+}
+
+// request says whether the holder is asked to release the member, and, where that
+// is over, why.
+func request(st *v1alpha1.ClaimStatus, m *v1alpha1.Member, asked bool, over why) {
+	if !asked {
+		noRequest(st, over.reason, over.message)
+		return
+	}
+	if requested(st) {
+		return
+	}
+	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionUpdateRequested, Status: metav1.ConditionTrue, Reason: "Stale",
+		Message: fmt.Sprintf("member %s is stale, and only this claim keeps it from being updated: release it when its work allows", m.Name),
+	})
+}
+
+// notAsked is why the holder of the member is not asked to release it.
+func notAsked(m *v1alpha1.Member, p *v1alpha1.Pool) why {
+	switch seen := sight(m); {
 	case !notifies(p):
-		noRequest(st, "NotAsked", "the pool waits, and asks for nothing (spec.update.onClaimed)")
-	case updated == nil || updated.Status == metav1.ConditionUnknown:
-	case updated.Status == metav1.ConditionTrue:
-		noRequest(st, "NotStale", fmt.Sprintf("member %s is on the pool's target", m.Name))
-	case updated.Reason == string(rollout.ManualPolicy), updated.Reason == string(rollout.PausedRollout):
-		noRequest(st, "NotAsked", fmt.Sprintf("the pool rolls nothing now (%s)", updated.Reason))
-	case updated.Reason == string(rollout.Claimed):
-		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionUpdateRequested, Status: metav1.ConditionTrue, Reason: "Stale",
-			Message: fmt.Sprintf("member %s is stale, and only this claim keeps it from being updated: release it when its work allows", m.Name),
-		})
+		return why{"NotAsked", "the pool waits, and asks for nothing (spec.update.onClaimed)"}
+	case seen.Blocker == "":
+		return why{"NotStale", fmt.Sprintf("member %s is on the pool's target", m.Name)}
+	default:
+		return why{"NotAsked", fmt.Sprintf("the pool rolls nothing now (%s)", seen.Blocker)}
 	}
 }
 
@@ -47,6 +66,4 @@ func noRequest(st *v1alpha1.ClaimStatus, reason, message string) {
 	}
 }
 
-func notifies(p *v1alpha1.Pool) bool {
-	return p != nil && p.Spec.Update != nil && p.Spec.Update.OnClaimed != nil && *p.Spec.Update.OnClaimed == v1alpha1.ClaimedNotify
-}
+func notifies(p *v1alpha1.Pool) bool { return snapshot.ClaimRules(p, time.Time{}).Notify }

@@ -8,47 +8,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
-// wait says that the claim waits, and why. It ends the claim if that has waited
-// for as long as it may, and else comes back when it has.
-func (r *Reconciler) wait(ctx context.Context, c *v1alpha1.Claim, reason, why string) (time.Duration, error) {
+// reasonRefused is why a claim gets no member although one is free.
+const reasonRefused = "BindingRefused"
+
+// why is why a claim has no member, for its condition Bound.
+type why struct{ reason, message string }
+
+// waits says why the claim has no member.
+func waits(c *v1alpha1.Claim, reason rollout.ClaimReason) why {
+	switch reason {
+	case rollout.PoolNotFound:
+		return why{string(reason), fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace)}
+	case rollout.NotServed:
+		return why{string(reason), "no controller was running meanwhile"}
+	}
+	return why{string(rollout.NoFreeMember), fmt.Sprintf("no member of Pool %s is free", c.Spec.Pool)}
+}
+
+// rest records what a step came to for a claim that no member carries: it waits, and
+// is looked at again when it has waited for long enough, or it has ended.
+func (r *Reconciler) rest(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) (time.Duration, error) {
 	st := *c.Status.DeepCopy()
-	left := patience(c, r.Now())
-	if c.Spec.Wait != nil && left <= 0 {
-		return 0, r.end(ctx, c, st, impatient(c, why))
+	switch {
+	case !tr.Claim.Ended():
+		st.Phase = v1alpha1.ClaimPending
+		return r.after(tr.Wake), r.setStatus(ctx, c, st, says{metav1.ConditionFalse, w.reason, w.message + "; it gets one as soon as it can"})
+	case tr.Why == rollout.WaitOver && p == nil:
+		w = waits(c, rollout.PoolNotFound)
 	}
-	st.Phase = v1alpha1.ClaimPending
-	return left, r.setStatus(ctx, c, st, says{metav1.ConditionFalse, reason, why + "; it gets one as soon as it can"})
+	return 0, r.end(ctx, c, st, ends(c, p, tr, w))
 }
 
-// missed tells that the claim had waited for as long as it may before the
-// controllers started. Its owner has given up, whatever is free by now.
-func (r *Reconciler) missed(c *v1alpha1.Claim) bool {
-	return c.Spec.Wait != nil && gaveUp(c).Before(r.begin())
-}
-
-// patience is how long the claim still waits. One that is not to wait at all
-// has none from the beginning, and one without a limit 0.
-func patience(c *v1alpha1.Claim, now time.Time) time.Duration {
-	if c.Spec.Wait == nil || c.Spec.Wait.Duration == 0 {
-		return 0
+// ends says how a claim ends.
+func ends(c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) ending {
+	e := ending{phase: v1alpha1.ClaimPhase(tr.Claim.Phase), reason: string(tr.Why)}
+	switch tr.Why {
+	case rollout.ClaimTimeUp:
+		e.message = "its time is up"
+	case rollout.ClaimBodyGone:
+		e.message = fmt.Sprintf("the body of member %s is gone", c.Status.Member)
+	case rollout.NotRenewed:
+		e.message = fmt.Sprintf("it was not renewed for %s, as Pool %s asks (spec.claims.heartbeat)", heartbeat(p), c.Spec.Pool)
+	default:
+		e.reason = string(rollout.WaitOver)
+		did := fmt.Sprintf("it waited for %s", c.Spec.Wait.Duration)
+		if c.Spec.Wait.Duration == 0 {
+			did = "it does not wait (spec.wait)"
+		}
+		e.message = w.message + ", and " + did
 	}
-	return gaveUp(c).Sub(now)
-}
-
-// gaveUp is when a claim whose wait is limited has waited for long enough, at
-// the earliest. When it was made the API knows to the second only, rounded
-// down.
-func gaveUp(c *v1alpha1.Claim) time.Time {
-	return c.CreationTimestamp.Add(time.Second + c.Spec.Wait.Duration)
-}
-
-// impatient is how a claim ends that has waited for as long as it may.
-func impatient(c *v1alpha1.Claim, why string) ending {
-	did := fmt.Sprintf("it waited for %s", c.Spec.Wait.Duration)
-	if c.Spec.Wait.Duration == 0 {
-		did = "it does not wait (spec.wait)"
-	}
-	return ending{v1alpha1.ClaimFailed, "WaitOver", fmt.Sprintf("%s, and %s; make another claim", why, did)}
+	e.message += "; make another claim"
+	return e
 }

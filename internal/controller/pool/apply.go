@@ -25,7 +25,7 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) {
 		a := &p.Actions[i]
 		err := r.do(ctx, w, p, a)
 		w.fail(err)
-		if err != nil && (lost(err) || ofRevision(a.Kind) || !w.answering()) {
+		if err != nil && (lost(err) || a.Record != nil || !w.answering()) {
 			return
 		}
 	}
@@ -36,18 +36,9 @@ func (r *Reconciler) apply(ctx context.Context, w *world, p *rollout.Plan) {
 	}
 }
 
-// ofRevision tells whether an action writes a revision's record.
-func ofRevision(k rollout.Kind) bool {
-	switch k {
-	case rollout.RecordFailure, rollout.Recover, rollout.Halt, rollout.Stand:
-		return true
-	}
-	return false
-}
-
 func (r *Reconciler) do(ctx context.Context, w *world, p *rollout.Plan, a *rollout.Action) error {
 	switch {
-	case ofRevision(a.Kind):
+	case a.Record != nil:
 		return r.record(ctx, w, p, a)
 	case a.Kind == rollout.CreateSlot:
 		return r.create(ctx, w, a)
@@ -57,14 +48,9 @@ func (r *Reconciler) do(ctx context.Context, w *world, p *rollout.Plan, a *rollo
 		return fmt.Errorf("member %d of Pool %s: planned for, and not there: %w", a.Index, w.pool.Name, errRace)
 	}
 	m := w.members[i].DeepCopy()
-	snapshot.Regrant(m, string(a.Revision))
-	switch a.Kind {
-	case rollout.Undo, rollout.Disrupt:
-		m.Spec.Disruption = snapshot.Disruption(a.Disruption)
-	}
-	if a.DropClaim {
-		m.Spec.Claim = nil
-	}
+	was := &w.snapshot.Members[i]
+	is := a.Apply(*was, w.now)
+	snapshot.SetSpec(m, was, &is)
 	if err := r.Client.Update(ctx, m); err != nil {
 		err = errorf(err, "%s Member %s", strings.ToLower(a.Kind.String()), m.Name)
 		r.refusals.note(w, w.members[i], err)
@@ -114,16 +100,17 @@ func (w *world) message(index int) string {
 
 // create makes a slot.
 func (r *Reconciler) create(ctx context.Context, w *world, a *rollout.Action) error {
+	slot := a.Apply(rollout.Member{}, w.now)
 	m := &v1alpha1.Member{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: history.Slot(w.pool.Name, a.Index), Namespace: w.pool.Namespace,
 			Labels:     map[string]string{v1alpha1.LabelPool: w.pool.Name},
 			Finalizers: []string{v1alpha1.FinalizerBody},
 		},
-		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(a.Index), Revision: string(a.Revision)},
+		Spec: v1alpha1.MemberSpec{Pool: w.pool.Name, Index: int32(slot.Index), Revision: string(slot.Wants)},
 	}
-	if a.ForClaim {
-		m.Spec.ForClaim = &a.ForClaim
+	if slot.ForClaim {
+		m.Spec.ForClaim = &slot.ForClaim
 	}
 	err := r.Client.Create(ctx, m)
 	if apierrors.IsAlreadyExists(err) {
@@ -153,23 +140,7 @@ func (r *Reconciler) taken(ctx context.Context, m *v1alpha1.Member) error {
 
 // tell records what has happened to a member as an event of the pool.
 func (r *Reconciler) tell(w *world, a *rollout.Action, m *v1alpha1.Member) {
-	r.Events.Eventf(w.pool, m, corev1.EventTypeNormal, string(a.Why), a.Kind.String(), "%s", Sentence(a, m.Name))
-}
-
-// Sentence says an action to a person.
-func Sentence(a *rollout.Action, member string) string {
-	switch a.Kind {
-	case rollout.CreateSlot:
-		return fmt.Sprintf("%s is made on revision %s (%s)", member, a.Revision, a.Why)
-	case rollout.Undo:
-		return fmt.Sprintf("%s goes back into service (%s)", member, a.Why)
-	case rollout.Grant:
-		return fmt.Sprintf("%s is to be of revision %s (%s)", member, a.Revision, a.Why)
-	}
-	if a.Disruption.Remove {
-		return fmt.Sprintf("%s is removed (%s)", member, a.Why)
-	}
-	return fmt.Sprintf("%s is replaced, by revision %s (%s)", member, a.Revision, a.Why)
+	r.Events.Eventf(w.pool, m, corev1.EventTypeNormal, string(a.Why), a.Kind.String(), "%s", a.Describe(m.Name))
 }
 
 func cut(object string) (kind, name string) {

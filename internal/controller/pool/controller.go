@@ -30,7 +30,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/controller/pace"
 	"github.com/pawl-dev/pawl/internal/controller/roster"
 	"github.com/pawl-dev/pawl/internal/history"
-	"github.com/pawl-dev/pawl/rollout"
 )
 
 // Limits of the controller's own pace.
@@ -183,7 +182,7 @@ func (r *Reconciler) pass(ctx context.Context, key types.NamespacedName) (time.D
 	if w.finished() {
 		return 0, r.complain(ctx, w, r.finish(ctx, w))
 	}
-	plan := rollout.New(&w.snapshot, w.now)
+	plan := w.snapshot.Plan(w.now)
 	r.apply(ctx, w, plan)
 	later, err := r.report(ctx, w, plan)
 	return w.next(plan, later), errors.Join(append(w.failed, err)...)

@@ -186,7 +186,7 @@ func (r *Reconciler) reportMembers(ctx context.Context, w *world, p *rollout.Pla
 // empty for a slot without a body, of which nothing can be said.
 func (w *world) memberCondition(p *rollout.Plan, m *rollout.Member) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionUpdated}
-	switch reason := p.Verdict(m); {
+	switch reason := p.Verdict(m.Index); {
 	case !m.Body:
 	case reason != "":
 		c.Status, c.Reason = metav1.ConditionFalse, string(reason)

@@ -350,7 +350,7 @@ func TestReconciler_undo(t *testing.T) {
 		w := &world{pool: b.pool(), now: b.now}
 		b.must(b.read(t.Context(), w))
 		a := &rollout.Action{Kind: rollout.Undo, Index: 0, Revision: w.snapshot.Target.ID, Disruption: left}
-		b.must(b.do(t.Context(), w, rollout.New(&w.snapshot, b.now), a))
+		b.must(b.do(t.Context(), w, w.snapshot.Plan(b.now), a))
 		d := b.member("web-0").Spec.Disruption
 		if got, want := d != nil && *d.Rolling, left.Rolling; got != want {
 			t.Errorf("it is left %+v, and should be left %+v", d, left)

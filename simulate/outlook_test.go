@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/preview"
 )
 
 // still draws a world in which nothing happens from outside.
@@ -81,11 +83,11 @@ func still(t *rapid.T) string {
 }
 
 // asExpectations is what a forecast says, as a scenario file says it.
-func asExpectations(f *Forecast) string {
+func asExpectations(f *preview.Forecast) string {
 	var order []string
 	seen := map[int]bool{}
 	for _, m := range f.Moves {
-		if m.Deed != Made && m.Deed != Born && !seen[m.Index] {
+		if m.Deed != preview.Made && m.Deed != preview.Born && !seen[m.Index] {
 			seen[m.Index] = true
 			order = append(order, fmt.Sprint(m.Index))
 		}
@@ -113,7 +115,7 @@ func TestPreview_comesTrue(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		f := Preview(s.Outlook())
+		f := preview.Preview(s.Outlook())
 		text += asExpectations(f)
 		s, err = Parse("foretold.yaml", []byte(text))
 		if err != nil {

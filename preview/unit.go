@@ -1,4 +1,4 @@
-package simulate
+package preview
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 
 // unit is one slot as a forecast sees it.
 type unit struct {
-	rollout.Member
+	*rollout.Slot
 
 	// state is how its body would be found, and at when that changes by itself;
 	// zero for never.
@@ -17,12 +17,6 @@ type unit struct {
 	// move is what is being done to it, by its place in the forecast plus one.
 	move int
 	gone bool
-
-	// candidate, listed and far are where it stands in near: far is its place
-	// among the candidates of the rest. inList: it is in the list, perhaps not
-	// for long.
-	candidate, listed, inList bool
-	far                       int
 }
 
 // find is the slot's body as it is at the start.
@@ -41,7 +35,7 @@ func (f *forecaster) find(u *unit) {
 		u.state = rollout.Ready
 	case rollout.Updating:
 		u.state = rollout.Ready // until it is told to become another revision
-		if !live(m) {
+		if !m.Disrupted() {
 			f.become(u, rollout.Booting, m.BornAt.Add(f.o.Boot))
 		}
 	case rollout.Provisioning:
@@ -53,15 +47,10 @@ func (f *forecaster) find(u *unit) {
 	}
 }
 
-// live tells whether the member is disrupted now.
-func live(m *rollout.Member) bool {
-	return m.Disruption.Cause != rollout.NoCause && m.Disruption.Incarnation == m.Incarnation
-}
-
 // ends is when a body that goes will be gone.
 func (f *forecaster) ends(m *rollout.Member) time.Time {
 	since := m.PhaseSince
-	if live(m) && !m.ServedSince.IsZero() {
+	if m.Disrupted() && !m.ServedSince.IsZero() {
 		since = m.Disruption.Since
 	}
 	return since.Add(f.o.Stop)

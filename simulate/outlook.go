@@ -3,15 +3,16 @@ package simulate
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/preview"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
 // Outlook is how the scenario's only pool looks at the start, for a forecast
 // that knows nothing of the timeline. Bodies behave as the world says; those of
 // revisions of which it says more come up all the same.
-func (s *Scenario) Outlook() *Outlook {
+func (s *Scenario) Outlook() *preview.Outlook {
 	p := newWorld(s, 1).pools[0]
-	o := &Outlook{
+	o := &preview.Outlook{
 		Snapshot: &rollout.Snapshot{
 			Pool: p.name, Policy: p.spec.policy,
 			Target: p.state.record(p.spec.target), Current: p.state.record(p.state.current),

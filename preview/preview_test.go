@@ -1,4 +1,4 @@
-package simulate
+package preview
 
 import (
 	"fmt"
@@ -248,7 +248,7 @@ func TestPreview(t *testing.T) {
 		"no room": {
 			"a surge body that finds no room keeps the rollout until a person makes some", 3,
 			rollout.Policy{Desired: 2, MaxSurge: 1}, []func(*Outlook){with(2, pending)},
-			Forecast{SurgePeak: 1, Stays: []Stay{{Index: 0, Reason: rollout.NoSurgeCapacity, Needs: NeedsRoom}, {Index: 1, Reason: rollout.NoSurgeCapacity, Needs: NeedsRoom}}},
+			Forecast{SurgePeak: 1, Stays: []Stay{{Index: 0, Reason: rollout.NoSurgeCapacity, Needs: rollout.NeedsRoom}, {Index: 1, Reason: rollout.NoSurgeCapacity, Needs: rollout.NeedsRoom}}},
 		},
 		"room in a while": {
 			"what goes makes room, and what waits for it tries again when its time has come", 4,
@@ -278,7 +278,7 @@ func TestPreview(t *testing.T) {
 			[]func(*Outlook){func(o *Outlook) { o.Snapshot.Waiting = 1 }},
 			Forecast{
 				Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, Done: seconds(40)}},
-				Stays: []Stay{{Index: 1, Reason: rollout.Claimed, Needs: NeedsHolder}},
+				Stays: []Stay{{Index: 1, Reason: rollout.Claimed, Needs: rollout.NeedsHolder}},
 			},
 		},
 		"held for a while": {
@@ -313,7 +313,7 @@ func TestPreview(t *testing.T) {
 			"both fields are named", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 1, HasFloor: true, MinAvailable: 2}, nil,
 			Forecast{Collide: []string{"spec.update.minAvailable", "spec.update.maxSurge"}, Stays: []Stay{
-				{Index: 0, Reason: rollout.FloorUnreachable, Needs: NeedsPerson}, {Index: 1, Reason: rollout.FloorUnreachable, Needs: NeedsPerson},
+				{Index: 0, Reason: rollout.FloorUnreachable, Needs: rollout.NeedsPerson}, {Index: 1, Reason: rollout.FloorUnreachable, Needs: rollout.NeedsPerson},
 			}},
 		},
 		"in the night": {
@@ -324,18 +324,30 @@ func TestPreview(t *testing.T) {
 			}},
 			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, At: *seconds(36000), Done: seconds(36040)}}},
 		},
+		"mid-roll, and taken back": {
+			"a member that was in service and has not come back is rolling still, also after its disruption is withdrawn", 2,
+			rollout.Policy{Desired: 2, MaxUnavailable: 2, MaxInFlight: 1},
+			[]func(*Outlook){with(0, onB), with(0, func(m *rollout.Member) {
+				m.Phase, m.ServedSince, m.Wants, m.BornAt, m.Incarnation = rollout.Provisioning, time.Time{}, "C", noon, 2
+				m.Disruption = rollout.Disruption{Cause: rollout.Drift, Rolling: true, Incarnation: 2, Since: noon}
+			})},
+			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 1, Deed: Replaced, At: *seconds(30), Done: seconds(70)}}},
+		},
 		"never open": {
 			"a window that never opens needs a person", 1,
 			rollout.Policy{Desired: 1, MaxUnavailable: 1},
 			[]func(*Outlook){func(o *Outlook) { o.Window = func(time.Time) (bool, time.Time) { return false, time.Time{} } }},
-			Forecast{Stays: []Stay{{Index: 0, Reason: rollout.OutsideWindow, Needs: NeedsPerson}}},
+			Forecast{Stays: []Stay{{Index: 0, Reason: rollout.OutsideWindow, Needs: rollout.NeedsPerson}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := crowd(tt.members, func(*rollout.Policy) {})
 			o.HoldEnds, o.ClaimEnds = map[int]time.Time{}, map[int]time.Time{}
-			tt.policy.MaxInFlight, tt.policy.ProgressDeadline = 2, time.Hour
+			tt.policy.ProgressDeadline = time.Hour
+			if tt.policy.MaxInFlight == 0 {
+				tt.policy.MaxInFlight = 2
+			}
 			tt.policy.FailureLimit = max(tt.policy.FailureLimit, 1)
 			o.Snapshot.Policy = tt.policy
 			for _, change := range tt.change {

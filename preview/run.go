@@ -1,7 +1,6 @@
-package simulate
+package preview
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,15 +15,10 @@ type forecaster struct {
 	// grain is what times at the start are rounded up to; 0 for not at all.
 	grain time.Duration
 
-	// snap is what the engine is asked about. units are all slots by index, those
-	// included that are gone if some were dropped.
-	snap    rollout.Snapshot
-	units   []*unit
-	dropped bool
-	near    near
-	// members is room for a list of all; whole tells whether the last plan was
-	// made for all.
-	members []rollout.Member
+	// planner holds the pool, and units what else is known of each slot, by index.
+	// Whole: the last plan looked at every member.
+	planner *rollout.Planner
+	units   map[int]*unit
 	whole   bool
 
 	// touched are the units that are to be stepped.
@@ -43,34 +37,32 @@ type forecaster struct {
 }
 
 func newForecaster(o *Outlook) *forecaster {
-	f := &forecaster{o: o, now: o.Now, snap: *o.Snapshot, capacity: -1}
+	n := len(o.Snapshot.Members)
+	f := &forecaster{o: o, now: o.Now, planner: rollout.NewPlanner(o.Snapshot), units: make(map[int]*unit, n), capacity: -1}
 	f.setGrain()
-	units := make([]unit, len(o.Snapshot.Members))
-	f.units = make([]*unit, len(units))
-	f.out.Moves = make([]Move, 0, len(units))
-	for i := range units {
+	units := make([]unit, n)
+	f.out.Moves = make([]Move, 0, n)
+	noRoom := false
+	for i, slot := range f.planner.Slots() {
 		u := &units[i]
-		f.units[i] = u
-		u.Member = o.Snapshot.Members[i]
+		u.Slot = slot
+		f.units[u.Index] = u
 		f.find(u)
 		if u.state != rollout.Absent {
 			f.bodies++
 		}
+		noRoom = noRoom || u.NoRoom
 		f.count(&u.Member, 1)
-		if !u.Simple() || u.Claimed != (u.Phase == rollout.InClaim) {
+		if !u.Rests() {
 			f.touch(u)
 		}
 		f.timed(u)
 	}
-	for _, u := range f.units {
-		if u.NoRoom {
-			f.capacity = f.bodies
-		}
+	if noRoom {
+		f.capacity = f.bodies
 	}
 	f.grain = 0
-	f.near.off = o.whole
-	f.near.sort(f)
-	f.limit = 1000 + 100*(len(f.units)+f.snap.Policy.Desired)
+	f.limit = 1000 + 100*(n+o.Snapshot.Policy.Desired)
 	f.out.Free = Low{Now: f.free, Lowest: f.free}
 	f.out.InService = Low{Now: f.inService, Lowest: f.inService}
 	return f
@@ -120,25 +112,43 @@ func (f *forecaster) unhold(u *unit) {
 	f.touch(u)
 }
 
-// release ends the unit's claim.
+// release ends the unit's claim, if its time is up.
 func (f *forecaster) release(u *unit) {
 	if u.gone || !u.Claimed {
 		return
 	}
-	m := u.Member
-	m.Claimed = false
-	if !f.o.Reuse {
-		m.Disruption = rollout.Disruption{Cause: rollout.ClaimEnded, Incarnation: m.Incarnation, Since: f.now}
-		m.Wants = ""
-		f.begin(u, Move{Deed: Replaced, From: m.Runs, Why: "ClaimEnded"})
+	claim := rollout.Claim{Phase: rollout.ClaimBound, Given: true, ExpiresAt: f.now}
+	if rollout.StepClaim(claim, rollout.ClaimSight{Held: true}, rollout.ClaimRules{}, f.now).Do != rollout.ReleaseMember {
+		return
+	}
+	m := u.Release(f.goesBack(u), f.now)
+	if m.Disruption.Cause == rollout.ClaimEnded {
+		deed := Replaced
+		if m.Disruption.Update {
+			deed = UpdatedInPlace
+		}
+		f.begin(u, Move{Deed: deed, From: m.Runs, Why: "ClaimEnded"})
 	}
 	f.set(u, m)
 	f.touch(u)
 }
 
+// goesBack is what decides how the unit goes back when its claim ends.
+func (f *forecaster) goesBack(u *unit) *rollout.Release {
+	s := &f.planner.Pool
+	r := &rollout.Release{Reuse: f.o.Reuse, InPlace: s.Policy.InPlace}
+	if !r.Reuse || s.Waiting == 0 {
+		return r
+	}
+	plan := f.planner.Snapshot().Plan(f.now)
+	r.Blocker, r.Held, r.Skipped, r.WindowShut = plan.Verdict(u.Index), u.Held, u.Skipped, s.WindowShut
+	r.Stale, r.Partition, r.Waiting = plan.Counts.Stale, s.Policy.Partition, s.Waiting
+	return r
+}
+
 // later has something done at the time, but never before now.
 func (f *forecaster) later(at time.Time, do func()) {
-	f.events.push(event{at: max(0, at.Sub(f.o.Now)), do: do})
+	f.events.push(max(0, at.Sub(f.o.Now)), do)
 }
 
 func (f *forecaster) touch(u *unit) { f.touched = append(f.touched, u) }
@@ -156,7 +166,7 @@ func (f *forecaster) set(u *unit, m rollout.Member) {
 	}
 	f.count(&u.Member, -1)
 	up := serves(&u.Member)
-	f.near.change(f, u, m)
+	f.planner.Set(u.Slot, m)
 	f.count(&u.Member, 1)
 	f.lows()
 	if serves(&u.Member) && !up {
@@ -164,9 +174,9 @@ func (f *forecaster) set(u *unit, m rollout.Member) {
 	}
 }
 
-// serves tells whether the member's body serves, cordoned or not.
+// serves reports whether the member's body serves, cordoned or not.
 func serves(m *rollout.Member) bool {
-	return (m.Phase == rollout.Available || m.Phase == rollout.InClaim) && !live(m)
+	return (m.Phase == rollout.Available || m.Phase == rollout.InClaim) && !m.Disrupted()
 }
 
 // count enters the member n times.
@@ -209,31 +219,10 @@ func (f *forecaster) finish(u *unit) {
 
 // drop removes the unit with its slot.
 func (f *forecaster) drop(u *unit) {
-	f.near.remove(f, u)
+	f.planner.Drop(u.Slot)
 	f.finish(u)
-	u.gone, f.dropped = true, true
-}
-
-// tidy leaves out the units that are gone.
-func (f *forecaster) tidy() {
-	if f.dropped {
-		f.units = slices.DeleteFunc(f.units, func(u *unit) bool { return u.gone })
-		f.dropped = false
-	}
-}
-
-func (f *forecaster) position(index int) (int, bool) {
-	return slices.BinarySearchFunc(f.units, index, byIndex)
-}
-
-// unit is the one with the index, which is there.
-func (f *forecaster) unit(index int) *unit {
-	if i, ok := slices.BinarySearchFunc(f.near.list, index, byIndex); ok && !f.near.list[i].gone {
-		return f.near.list[i]
-	}
-	f.tidy()
-	i, _ := f.position(index)
-	return f.units[i]
+	u.gone = true
+	delete(f.units, u.Index)
 }
 
 // run plays until nothing moves any more. At the start, when all that is overdue
@@ -241,32 +230,27 @@ func (f *forecaster) unit(index int) *unit {
 // back what only drains.
 func (f *forecaster) run() {
 	f.happen(0)
-	f.listAll()
-	f.out.Before = headcount(rollout.Decide(&f.snap, f.now))
-	f.decide()
+	f.out.Before = headcount(f.planner.Whole(f.now))
+	f.decide(f.o.whole)
 	f.settle()
 	for f.advance() || f.again() {
 		f.settle()
 	}
 }
 
-// again asks once about the whole pool, where the last plan was about a part of
-// it, and tells whether there is more to do.
+// again plans once with a look at the whole pool, where the last plan counted a part
+// of it, and reports whether there is more to do.
 func (f *forecaster) again() bool {
 	if f.whole || f.out.Endless {
 		return false
 	}
-	was := f.near.off
-	f.near.off = true
-	acted := f.decide()
-	f.near.off = was
-	return acted || f.advance()
+	return f.decide(true) || f.advance()
 }
 
 // settle steps and plans until nothing changes at this instant.
 func (f *forecaster) settle() {
 	f.steps()
-	for f.passes <= f.limit && f.decide() {
+	for f.passes <= f.limit && f.decide(f.o.whole) {
 		f.steps()
 	}
 }
@@ -283,64 +267,48 @@ func (f *forecaster) steps() {
 	}
 }
 
-// decide asks the engine once, and tells whether it did anything.
-func (f *forecaster) decide() bool {
+// decide plans once, and reports whether that did anything.
+func (f *forecaster) decide(whole bool) bool {
 	f.passes++
-	s := &f.snap
+	s := &f.planner.Pool
 	if f.o.Window != nil {
 		open, until := f.o.Window(f.now)
 		s.WindowShut, s.WindowNever = !open, !open && until.IsZero()
 	}
-	plan := f.near.decide(f)
-	if f.whole = plan == nil; f.whole {
-		f.listAll()
-		plan = rollout.Decide(s, f.now)
+	var plan *rollout.Plan
+	if f.whole = whole; whole {
+		plan = f.planner.Whole(f.now)
+	} else {
+		plan, f.whole = f.planner.Next(f.now)
 	}
 	f.wake = plan.Wake
-	f.carryOut(plan)
+	s.Surge, s.Size = plan.Surge, plan.Size
+	f.out.SurgePeak = max(f.out.SurgePeak, plan.Surge)
+	for i := range plan.Actions {
+		f.apply(&plan.Actions[i])
+	}
 	given := f.give()
 	return len(plan.Actions) > 0 || given
 }
 
-// carryOut does what the plan says.
-func (f *forecaster) carryOut(p *rollout.Plan) {
-	f.snap.Surge = p.Surge
-	f.out.SurgePeak = max(f.out.SurgePeak, p.Surge)
-	for i := range p.Actions {
-		f.apply(&p.Actions[i])
-	}
-}
-
-// listAll has the snapshot list every unit.
-func (f *forecaster) listAll() {
-	f.tidy()
-	f.snap.Rest = rollout.Rest{}
-	f.members = slices.Grow(f.members[:0], len(f.units))
-	for _, u := range f.units {
-		f.members = append(f.members, u.Member)
-	}
-	f.snap.Members = f.members
-}
-
 // apply carries out one action.
 func (f *forecaster) apply(a *rollout.Action) {
-	if a.Record != nil {
-		f.record(a)
+	switch {
+	case a.Record != nil:
+		f.planner.Apply(a)
+		return
+	case a.Kind == rollout.CreateSlot:
+		m := a.Apply(rollout.Member{}, f.now)
+		m.ID = "new-" + strconv.Itoa(f.passes) + "-" + strconv.Itoa(a.Index)
+		u := &unit{Slot: f.planner.Add(m)}
+		f.units[a.Index] = u
+		f.begin(u, Move{Deed: Made, To: a.Revision, Why: a.Why, Surge: a.Surge})
+		f.touch(u)
 		return
 	}
-	if a.Kind == rollout.CreateSlot {
-		f.make(a)
-		return
-	}
-	u := f.unit(a.Index)
-	m := u.Member
-	m.Wants = a.Revision
-	switch a.Kind {
-	case rollout.Undo:
-		m.Disruption = rollout.Disruption{}
-	case rollout.Disrupt:
-		m.Disruption = a.Disruption
-		m.Claimed = m.Claimed && !a.DropClaim
+	u := f.units[a.Index]
+	m := a.Apply(u.Member, f.now)
+	if a.Kind == rollout.Disrupt {
 		deed := Replaced
 		switch {
 		case a.Disruption.Remove:
@@ -354,51 +322,17 @@ func (f *forecaster) apply(a *rollout.Action) {
 	f.touch(u)
 }
 
-// record notes what becomes of a revision.
-func (f *forecaster) record(a *rollout.Action) {
-	s := &f.snap
-	for _, r := range []*rollout.Record{&s.Target, &s.Current} {
-		if r.ID == a.Record.ID {
-			*r = *a.Record
-		}
-	}
-	switch {
-	case a.Kind == rollout.Stand:
-		s.Current = *a.Record
-	case a.Kind == rollout.Halt && a.Record.RolledBack:
-		s.RolledBack, s.Target = *a.Record, s.Current
-		f.near.sort(f)
-	}
-}
-
-// make makes a slot.
-func (f *forecaster) make(a *rollout.Action) {
-	u := &unit{Member: rollout.Member{
-		Index: a.Index, ID: "new-" + strconv.Itoa(f.passes) + "-" + strconv.Itoa(a.Index), Wants: a.Revision,
-		Phase: rollout.Pending, BornAt: f.now, PhaseSince: f.now,
-	}}
-	f.tidy()
-	i, _ := f.position(a.Index)
-	f.units = slices.Insert(f.units, i, u)
-	f.near.place(f, u)
-	f.begin(u, Move{Deed: Made, To: a.Revision, Why: a.Why, Surge: a.Surge})
-	f.touch(u)
-}
-
-// give gives free members to the claims that wait, and tells whether it did.
+// give gives free members to the claims that wait, and reports whether it did.
 func (f *forecaster) give() bool {
 	given := false
-	for f.snap.Waiting > 0 && f.free > 0 {
-		f.listAll()
-		i := rollout.Pick(f.snap.Members, f.snap.Target.ID)
-		if i < 0 {
+	for s := &f.planner.Pool; s.Waiting > 0 && f.free > 0; s.Waiting-- {
+		members := f.planner.Snapshot().Members
+		sight := rollout.ClaimSight{Free: rollout.Choices(members)}
+		if rollout.StepClaim(rollout.Claim{}, sight, rollout.ClaimRules{}, f.now).Do != rollout.BindMember {
 			break
 		}
-		u := f.units[i]
-		m := u.Member
-		m.Claimed, m.Disruption = true, rollout.Disruption{}
-		f.set(u, m)
-		f.snap.Waiting--
+		u := f.units[members[rollout.Pick(members, s.Target.ID)].Index]
+		f.set(u, u.Bind())
 		f.touch(u)
 		given = true
 	}
@@ -423,9 +357,8 @@ func (f *forecaster) advance() bool {
 
 // happen has all happen that is due by the time.
 func (f *forecaster) happen(by time.Duration) {
-	for len(f.events.heap) > 0 && f.events.heap[0].at <= by {
-		e := f.events.pop()
-		e.do()
+	for at, ok := f.events.next(); ok && at <= by; at, ok = f.events.next() {
+		f.events.pop().do()
 	}
 }
 
@@ -437,9 +370,7 @@ func (f *forecaster) next() (next time.Duration, ok bool) {
 			next, ok = d, true
 		}
 	}
-	if len(f.events.heap) > 0 {
-		next, ok = f.events.heap[0].at, true
-	}
+	next, ok = f.events.next()
 	see(f.wake)
 	if f.o.Window != nil {
 		if open, until := f.o.Window(f.now); !open || ok {
@@ -451,21 +382,20 @@ func (f *forecaster) next() (next time.Duration, ok bool) {
 
 // tell sums up.
 func (f *forecaster) tell() *Forecast {
-	out := &f.out
-	f.listAll()
-	p := rollout.New(&f.snap, f.now)
+	out, s := &f.out, f.planner.Snapshot()
+	p := s.Plan(f.now)
 	out.Finishes = p.Updated.Status == rollout.True && !out.Endless
 	out.Reason, out.Next = p.Updated.Reason, p.Next
 	out.After = headcount(p)
 	out.Free.End, out.InService.End = f.free, f.inService
-	if field, other := f.snap.Policy.Collision(); field != "" && out.After.Stale > 0 {
+	if field, other := s.Policy.Collision(); field != "" && out.After.Stale > 0 {
 		out.Collide = []string{"spec." + field, "spec." + other}
 	}
 	out.Stays = []Stay{}
-	for i := range f.snap.Members {
-		m := &f.snap.Members[i]
-		if r := p.Verdict(m); r != "" {
-			out.Stays = append(out.Stays, Stay{Index: m.Index, Revision: m.Runs, Reason: r, Text: p.Explain(m), Needs: needs(r)})
+	for i := range s.Members {
+		m := &s.Members[i]
+		if r := p.Verdict(m.Index); r != "" {
+			out.Stays = append(out.Stays, Stay{Index: m.Index, Revision: m.Runs, Reason: r, Text: p.Explain(m), Needs: r.Needs()})
 		}
 	}
 	return out

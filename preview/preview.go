@@ -1,4 +1,8 @@
-package simulate
+// Package preview foretells what becomes of a pool: what goes, in which order, how
+// long that takes, how low availability gets, and whether it ever ends. The engine
+// decides, as it would decide then; bodies come up and go in the time that the
+// outlook says.
+package preview
 
 import (
 	"time"
@@ -27,7 +31,7 @@ type Outlook struct {
 	// that holds; zero for ever. Nil: always. It replaces Snapshot.WindowShut.
 	Window func(time.Time) (open bool, until time.Time)
 
-	// whole has the engine be asked about all members each time.
+	// whole has the engine look at all members each time.
 	whole bool
 }
 
@@ -83,6 +87,15 @@ type Low struct {
 	End    int  `json:"end"`
 }
 
+// Time is a span of time, or how long after the start something is. JSON says it as
+// "1m30s".
+type Time time.Duration
+
+func (t Time) String() string { return time.Duration(t).String() }
+
+// MarshalText writes it for JSON.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // UnmarshalText reads what JSON says.
 func (t *Time) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
@@ -133,45 +146,11 @@ type Move struct {
 type Stay struct {
 	Index    int              `json:"index"`
 	Revision rollout.Revision `json:"revision,omitempty"`
-	// Reason is what keeps it, Text says so to a person, and Needs who has to act.
+	// Reason is what keeps it, Text says so to a person, and Needs names who has to
+	// act.
 	Reason rollout.Reason `json:"reason"`
 	Text   string         `json:"text"`
-	Needs  Need           `json:"needs,omitempty"`
-}
-
-// Need is who or what a member waits for that nobody can foretell. Empty: for
-// nothing, it stays as the policy says.
-type Need string
-
-// The needs.
-const (
-	// NeedsPerson: somebody has to change the pool or the member.
-	NeedsPerson Need = "Person"
-	// NeedsHolder: whoever holds its claim has to release it.
-	NeedsHolder Need = "Holder"
-	// NeedsWork: the work on it has to end.
-	NeedsWork Need = "Work"
-	// NeedsRoom: there has to be capacity for one more body.
-	NeedsRoom Need = "Room"
-	// NeedsOthers: other members have to come back, or be released, first.
-	NeedsOthers Need = "Others"
-)
-
-// needs is who has to act on a member that this keeps.
-func needs(r rollout.Reason) Need {
-	switch r {
-	case rollout.Claimed:
-		return NeedsHolder
-	case rollout.BusyMember:
-		return NeedsWork
-	case rollout.NoSurgeCapacity:
-		return NeedsRoom
-	case rollout.UnavailableLimit, rollout.FloorReached, rollout.InFlightLimit, rollout.BudgetFull, rollout.PoolResizing:
-		return NeedsOthers
-	case rollout.Partitioned:
-		return ""
-	}
-	return NeedsPerson
+	Needs  rollout.Need   `json:"needs,omitempty"`
 }
 
 // Preview foretells what becomes of the pool. The engine decides; bodies take

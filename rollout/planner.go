@@ -1,0 +1,412 @@
+package rollout
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// Planner plans for one pool again and again while its members change a few at a
+// time, as a forecast does. Its plans do what those of [Snapshot.Plan] do; what it
+// saves is to look at the members of which nothing can be decided: it counts them,
+// and lists those that are not simply in service and those that a rollout takes
+// next. So a plan of a large pool takes as long as one of a small pool.
+type Planner struct {
+	// Pool is the pool but for its members. Between plans a caller may change what
+	// is neither a policy nor a revision.
+	Pool Snapshot
+
+	// slots are all slots by index, and untidied whether dropped ones are among them.
+	slots    []*Slot
+	untidied bool
+	// near are the listed slots by index, once they are in order; added those that
+	// are to be put in their places. next is how many of them are candidates, and
+	// want how many there should be.
+	near, added []*Slot
+	unsorted    bool
+	next, want  int
+	// rest are the slots that are only counted, far the candidates among them.
+	rest    rest
+	far     candidates
+	members []Member
+}
+
+// Slot is a slot that a planner holds.
+type Slot struct {
+	Member
+
+	// candidate: a rollout could take it; listed: it is near. inList: it stands in
+	// near or added, perhaps not for long. place is its place in far.
+	candidate, listed, inList, gone bool
+	place                           int
+}
+
+// fewest is how many candidates are listed at least.
+const fewest = 4
+
+// NewPlanner starts from the snapshot, which it does not change. The members have
+// to be in ascending order of index.
+func NewPlanner(s *Snapshot) *Planner {
+	p := &Planner{Pool: *s, slots: make([]*Slot, len(s.Members))}
+	p.Pool.Members = nil
+	list := make([]Slot, len(s.Members))
+	for i := range list {
+		list[i].Member = s.Members[i]
+		p.slots[i] = &list[i]
+	}
+	p.sort()
+	return p
+}
+
+// Slots are all slots by index.
+func (p *Planner) Slots() []*Slot {
+	if p.untidied {
+		p.slots = slices.DeleteFunc(p.slots, func(s *Slot) bool { return s.gone })
+		p.untidied = false
+	}
+	return p.slots
+}
+
+// Add adds a slot, of an index that there is none of.
+func (p *Planner) Add(m Member) *Slot {
+	s := &Slot{Member: m}
+	slots := p.Slots()
+	i, _ := slices.BinarySearchFunc(slots, m.Index, byIndex)
+	p.slots = slices.Insert(slots, i, s)
+	p.put(s)
+	return s
+}
+
+// Drop removes the slot.
+func (p *Planner) Drop(s *Slot) {
+	p.take(s)
+	s.gone, p.untidied = true, true
+}
+
+// Set has the slot be as the member is, of the same index.
+func (p *Planner) Set(s *Slot, m Member) {
+	if s.listed && !m.simple() {
+		if s.candidate {
+			p.next--
+		}
+		s.Member, s.candidate = m, false
+		return
+	}
+	p.take(s)
+	s.Member = m
+	p.put(s)
+}
+
+// Apply enters an action on a revision.
+func (p *Planner) Apply(a *Action) {
+	target := p.Pool.Target.ID
+	p.Pool.applyRecord(a)
+	if p.Pool.Target.ID != target {
+		p.sort()
+	}
+}
+
+// Next plans as [Snapshot.Plan] does and says nothing about it: of the plan only
+// Actions, Surge, Size and Wake are set, and nothing wakes for the progress
+// deadline alone. Whole reports that it looked at every member.
+func (p *Planner) Next(now time.Time) (plan *Plan, whole bool) {
+	if p.mayCount() {
+		if plan := p.fromNear(now); plan != nil {
+			return plan, false
+		}
+	}
+	return p.Whole(now), true
+}
+
+// Whole plans as Next does, with a look at every member.
+func (p *Planner) Whole(now time.Time) *Plan { return p.Snapshot().decide(now, rest{}).plan }
+
+// Snapshot is the pool with all its members. It is right until the next call of
+// the planner.
+func (p *Planner) Snapshot() *Snapshot {
+	p.members = p.members[:0]
+	for _, s := range p.Slots() {
+		p.members = append(p.members, s.Member)
+	}
+	all := p.Pool
+	all.Members = p.members
+	return &all
+}
+
+// mayCount reports whether nothing may be decided that depends on more of the rest
+// than numbers: on how long its members have served or took to boot.
+func (p *Planner) mayCount() bool {
+	s := &p.Pool
+	switch {
+	case s.Deleting || s.Target.troubled() || s.Current.troubled():
+		return false
+	case s.Target.ID == s.Current.ID:
+		return true
+	}
+	behind, served := p.rest.work > 0, p.rest.free+p.rest.claimed > p.rest.stale
+	for _, list := range [][]*Slot{p.near, p.added} {
+		for _, u := range list {
+			if u.listed {
+				behind = behind || u.candidate
+				served = served || u.Runs == s.Target.ID && u.served()
+			}
+		}
+	}
+	return behind && served
+}
+
+// troubled reports whether the revision has failed.
+func (r *Record) troubled() bool { return r.Halted || r.RolledBack || len(r.Failures) > 0 }
+
+// fromNear plans by what is near; nil if that does not do.
+func (p *Planner) fromNear(now time.Time) *Plan {
+	for {
+		p.fill()
+		p.order()
+		p.members = p.members[:0]
+		for _, s := range p.near {
+			p.members = append(p.members, s.Member)
+		}
+		near := p.Pool
+		near.Members = p.members
+		q := near.decide(now, p.rest)
+		switch {
+		case !q.complete():
+			return nil
+		case !q.wantsMore() && p.inOrder(q):
+			p.relax(len(q.plan.Actions))
+			return q.plan
+		}
+		p.want *= 2
+	}
+}
+
+// wantsMore reports whether the rollout would take more members than are listed.
+func (q *pass) wantsMore() bool {
+	return q.rest.work > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
+}
+
+// complete reports whether the plan is the one for the whole pool: it records
+// nothing of revisions, makes no slots and removes none that are too many, since
+// all that depends on members that are only counted.
+func (q *pass) complete() bool {
+	return len(q.notes) == 0 && q.made == 0 && !q.resizing && q.excess() <= q.surplus
+}
+
+// inOrder reports whether the plan takes no member before one of the rest that
+// comes first.
+func (p *Planner) inOrder(q *pass) bool {
+	if len(p.far.list) == 0 {
+		return true
+	}
+	first := &p.far.list[0].Member
+	return !slices.ContainsFunc(q.plan.Actions, func(a Action) bool {
+		return a.Why == WhyStale && p.Pool.Policy.before(first, q.member(a.Index))
+	})
+}
+
+// relax lists fewer candidates where far fewer were taken than are listed.
+func (p *Planner) relax(taken int) {
+	p.want = max(fewest, min(p.want, 2*taken))
+	if p.next <= 4*p.want {
+		return
+	}
+	for _, s := range p.near {
+		if s.listed && s.candidate {
+			p.unlist(s)
+			p.enterRest(s)
+		}
+	}
+}
+
+// fill lists candidates until there are enough, the next ones in order.
+func (p *Planner) fill() {
+	p.want = max(p.want, fewest)
+	for p.next < p.want && len(p.far.list) > 0 {
+		s := p.far.list[0]
+		p.take(s)
+		p.list(s)
+	}
+}
+
+// list lists the slot.
+func (p *Planner) list(s *Slot) {
+	s.listed = true
+	if s.candidate {
+		p.next++
+	}
+	if !s.inList {
+		s.inList = true
+		p.added = append(p.added, s)
+	}
+}
+
+// unlist takes the slot from the list.
+func (p *Planner) unlist(s *Slot) {
+	s.listed = false
+	if s.candidate {
+		p.next--
+	}
+	p.unsorted = true
+}
+
+// order puts the list in order.
+func (p *Planner) order() {
+	if len(p.added) > 0 {
+		p.near = append(p.near, p.added...)
+		p.added = p.added[:0]
+		slices.SortFunc(p.near, func(a, b *Slot) int { return a.Index - b.Index })
+	}
+	if !p.unsorted {
+		return
+	}
+	p.unsorted = false
+	p.near = slices.DeleteFunc(p.near, func(s *Slot) bool {
+		s.inList = s.listed
+		return !s.listed
+	})
+}
+
+func byIndex(s *Slot, index int) int { return s.Index - index }
+
+// enterRest counts the slot among the rest.
+func (p *Planner) enterRest(s *Slot) {
+	p.rest.count(&s.Member, p.Pool.Target.ID, 1)
+	if s.candidate {
+		heap.Push(&p.far, s)
+	}
+}
+
+// take takes the slot out, wherever it is.
+func (p *Planner) take(s *Slot) {
+	if s.listed {
+		p.unlist(s)
+		return
+	}
+	p.rest.count(&s.Member, p.Pool.Target.ID, -1)
+	if s.candidate {
+		heap.Remove(&p.far, s.place)
+	}
+}
+
+// put puts the slot where it belongs.
+func (p *Planner) put(s *Slot) {
+	s.candidate = s.Member.candidate(p.Pool.Target.ID)
+	if s.simple() {
+		p.enterRest(s)
+		return
+	}
+	p.list(s)
+}
+
+// sort puts every slot in its place anew.
+func (p *Planner) sort() {
+	p.near, p.added, p.next, p.rest = nil, nil, 0, rest{}
+	p.far = candidates{policy: &p.Pool.Policy}
+	for _, s := range p.Slots() {
+		s.listed, s.inList = false, false
+		p.put(s)
+	}
+}
+
+// rest are members that a pass counts and does not list. All are simply in
+// service. While no revision has failed, those that a rollout takes next are listed
+// and the pass is complete and does not want more, it comes to what a pass over the whole
+// pool does, but for what it says of members that are not listed.
+type rest struct {
+	// free and claimed are how many there are, idle the free ones on which no work
+	// runs.
+	free, claimed, idle int
+	// stale are those of them that are not on the target, work those of the
+	// stale ones that a rollout could take.
+	stale, work int
+}
+
+func (r *rest) members() int { return r.free + r.claimed }
+
+// count counts the member n times, which may be negative.
+func (r *rest) count(m *Member, target Revision, n int) {
+	if m.Claimed {
+		r.claimed += n
+	} else {
+		r.free += n
+		if m.Occupancy == Idle {
+			r.idle += n
+		}
+	}
+	if m.Runs != target {
+		r.stale += n
+	}
+	if m.candidate(target) {
+		r.work += n
+	}
+}
+
+// candidate reports whether the member is simply in service, and a rollout to the
+// target could take it.
+func (m *Member) candidate(target Revision) bool {
+	return m.simple() && m.Runs != target && m.guard(Drift) == "" && !m.Skipped
+}
+
+// enterRest adds the members that are not listed.
+func (q *pass) enterRest() {
+	r, c, l := &q.rest, &q.plan.Counts, &q.l
+	c.Members += r.members()
+	c.InService += r.members()
+	c.Claimed += r.claimed
+	c.Free += r.free
+	c.Stale += r.stale
+	c.Updated += r.members() - r.stale
+	l.slots += r.free
+	l.up += r.free
+	l.free += r.free
+	l.claimable += r.idle
+	l.off += r.stale
+	l.work += r.work
+	l.behind += r.work
+	l.exempt += r.stale - r.work
+	l.pausing += r.stale - r.work
+	l.served = l.served || r.members() > r.stale
+	if q.s.Policy.Warm {
+		l.onTop += r.claimed
+		return
+	}
+	l.slots += r.claimed
+	l.up += r.claimed
+}
+
+// candidates is a heap with the one that is taken first on top.
+type candidates struct {
+	policy *Policy
+	list   []*Slot
+}
+
+func (c *candidates) Len() int { return len(c.list) }
+
+func (c *candidates) Less(i, j int) bool {
+	return c.policy.before(&c.list[i].Member, &c.list[j].Member)
+}
+
+func (c *candidates) Swap(i, j int) {
+	c.list[i], c.list[j] = c.list[j], c.list[i]
+	c.list[i].place, c.list[j].place = i, j
+}
+
+// Push adds one.
+func (c *candidates) Push(x any) {
+	if s, ok := x.(*Slot); ok {
+		s.place = len(c.list)
+		c.list = append(c.list, s)
+	}
+}
+
+// Pop takes the last one out.
+func (c *candidates) Pop() any {
+	s := c.list[len(c.list)-1]
+	c.list = c.list[:len(c.list)-1]
+	return s
+}
+
+// Rests reports whether a step of the slot's life changes nothing now, as far as
+// the member shows: it serves, and its phase says whether it is claimed.
+func (m *Member) Rests() bool { return m.simple() && m.Claimed == (m.Phase == InClaim) }
