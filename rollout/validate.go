@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,29 +11,52 @@ import (
 const MaxSlots = 1_000_000
 
 // Validate returns what is wrong with the snapshot but for the order of its
-// members, naming the field; nil if a plan can be made. [New] of a snapshot that
-// is not valid does nothing, and says why in the condition Updated.
+// members, naming the field; nil if a plan can be made.
 func (s *Snapshot) Validate() error {
-	p := &s.Policy
-	for _, n := range []struct {
-		field string
-		is    int
-	}{
-		{"policy.Desired", p.Desired}, {"policy.RefillBelow", p.RefillBelow}, {"policy.MaxMembers", p.MaxMembers},
-		{"policy.MaxUnavailable", p.MaxUnavailable}, {"policy.MaxSurge", p.MaxSurge}, {"policy.MinAvailable", p.MinAvailable},
-		{"policy.MaxInFlight", p.MaxInFlight}, {"policy.Partition", p.Partition}, {"policy.FailureLimit", p.FailureLimit},
-		{"surge", s.Surge}, {"size", s.Size}, {"waiting", s.Waiting}, {"budgetRoom", s.BudgetRoom},
-		{"members", len(s.Members)},
-	} {
+	if err := s.Policy.Validate(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if err := inBounds([]bounded{
+		{"surge", s.Surge}, {"size", s.Size}, {"waiting", s.Waiting}, {"budgetRoom", s.BudgetRoom}, {"members", len(s.Members)},
+	}); err != nil {
+		return err
+	}
+	if s.Target.ID == "" && s.Unreadable == "" && !s.Deleting {
+		return errors.New("target.ID is empty; name the revision that members are brought to")
+	}
+	return nil
+}
+
+// Validate returns what is wrong with the policy, naming the field: a number below 0
+// or above [MaxSlots], a negative time, an order that there is not.
+func (p *Policy) Validate() error {
+	if err := inBounds([]bounded{
+		{"desired", p.Desired}, {"refillBelow", p.RefillBelow}, {"maxMembers", p.MaxMembers}, {"maxUnavailable", p.MaxUnavailable},
+		{"maxSurge", p.MaxSurge}, {"minAvailable", p.MinAvailable}, {"maxInFlight", p.MaxInFlight}, {"partition", p.Partition},
+		{"failureLimit", p.FailureLimit},
+	}); err != nil {
+		return err
+	}
+	switch {
+	case p.MinReady < 0 || p.ProgressDeadline < 0:
+		return fmt.Errorf("minReady is %s and progressDeadline %s; neither may be negative", p.MinReady, p.ProgressDeadline)
+	case p.Order > OldestFirst:
+		return fmt.Errorf("order is %d; use LowestIndex or OldestFirst", p.Order)
+	}
+	return nil
+}
+
+// bounded is a number of members and its field.
+type bounded struct {
+	field string
+	is    int
+}
+
+func inBounds(list []bounded) error {
+	for _, n := range list {
 		if n.is < 0 || n.is > MaxSlots {
 			return fmt.Errorf("%s is %d; it has to be from 0 to %d", n.field, n.is, MaxSlots)
 		}
-	}
-	switch {
-	case s.Target.ID == "" && s.Unreadable == "" && !s.Deleting:
-		return fmt.Errorf("target.ID is empty; name the revision that members are brought to")
-	case p.MinReady < 0 || p.ProgressDeadline < 0:
-		return fmt.Errorf("policy.MinReady is %s and policy.ProgressDeadline %s; neither may be negative", p.MinReady, p.ProgressDeadline)
 	}
 	return nil
 }
