@@ -58,9 +58,12 @@
 // rules.go holds the twelve rules of the design, each as the function that
 // decides it.
 //
-// [Plan.Verdict] tells for each member what keeps it from being updated, and
+// [Plan.Verdict] says for each member what keeps it from being updated, and
 // [CheckInvariants] states the promises as code.
 //
 // [Step] is the other half: the life of one slot, from Pending over Available
-// to Terminating and to the next incarnation, as pure as the first.
+// to Terminating and to the next incarnation, as pure as the first. [StepClaim] is
+// the life of a claim, and [Action.Apply] what an action makes of a member.
+//
+// docs/engine.md shows how to use the package by itself.
 package rollout

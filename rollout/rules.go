@@ -1,13 +1,13 @@
 package rollout
 
-// The twelve rules of the design's ledger, each with the one function that
-// decides it. What they rest on, and in which order they are asked, is in the
-// files beside this one.
+// The twelve rules of the ledger (docs/design.md, section 3): for each the function
+// that decides it, and under "Also" every other place that decides a part of it.
 
 // Rule 1: never disrupt a member in use. guard is what protects the member from a
 // disruption of this cause: its claim, work, work that may run, or a hold; empty
 // for nothing. A body that is lost holds up neither its removal nor its healing,
-// and a released one goes whatever holds it.
+// and a released one goes whatever holds it. Also: takeable and isStaleDown, which
+// leave out skipped members too.
 func (m *Member) guard(c Cause) Reason {
 	switch {
 	case c == ClaimEnded || c == BodyFailed && m.lost():
@@ -26,28 +26,39 @@ func (m *Member) guard(c Cause) Reason {
 }
 
 // Rule 2: unknown is not empty and not changed. readable reports whether anything
-// may be decided at all.
+// may be decided at all. Also: enterFree, demand and onTop, by which a member of
+// unknown occupancy is supply and no candidate; closed, which says it.
 func (q *pass) readable() bool { return q.invalid == nil && q.s.Unreadable == "" && !q.s.WritesUnseen }
 
 // Rule 3: what is already down costs nothing, and one blip condemns little.
 // repairRoom is how many more members that served and are down may be replaced
-// by another revision.
+// by another revision. Also: healUnborn and healFailed, which drop and replace what
+// never served or failed; rollDown and repair, which take a place of this count;
+// repairs, which says until when a member keeps it.
 func (q *pass) repairRoom() int { return q.s.Policy.MaxInFlight - q.l.repairing }
 
 // Rule 4: what is missing is down. room is how many more members in service the
-// budget allows to take.
+// budget allows to take. Also: slack, floorRoom and limit, which are asked before a
+// member is taken; rollUp and recycle, which take it; onTop, by which a warm pool's
+// claimed members do not count.
 func (q *pass) room() int { return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable) }
 
 // Rule 5: a bad revision hurts at most what the budget allows. mayTry reports
 // whether the target may be born in the slot: not once it is halted, and while a
 // failure of it is open only in the slot on probation, and where its body is on
-// its way already, once one has recovered.
+// its way already, once one has recovered. Also: choose, which asks it for every
+// birth; record and counts, which count failures; recover and outlived, which close
+// them; findProbation, which names the slot; findUnsettled, findUntried and mayTake,
+// which keep members in service meanwhile; halt; stepDown and early, which say when
+// a body has failed.
 func (q *pass) mayTry(m *Member) bool {
 	return !q.halted && (!q.failing || q.probation == m.Index || q.worked() && q.arriving(m))
 }
 
 // Rule 6: settle first. resize makes the slots that the size asks for, or names
-// those that are too many, before anything in service is taken for drift.
+// those that are too many, before anything in service is taken for drift. Also:
+// resizes, by which a refill deficit is no resize; rollUp, recycleLimit and surge,
+// which wait for it.
 func (q *pass) resize() {
 	q.surplus = q.surgeAllowed()
 	if q.l.slots < q.desired() {
@@ -57,11 +68,14 @@ func (q *pass) resize() {
 	}
 }
 
-// Rule 7: surge never exceeds the work left that could be rolled now.
+// Rule 7: surge never exceeds the work left that could be rolled now. Also: work and workLeft, which count it; surge, which makes
+// the slots; surgeAllowed, pausedSurge and settledSurge, which keep or drop those
+// that there are; replaceOrRemove, which removes the last stale members instead.
 func (q *pass) surgeRoom() int { return min(q.surgeMost(), q.work()) }
 
 // Rule 8: skip, don't stop. lowest are the positions of the first n members by
-// index that qualify; one that does not hides nobody.
+// index that qualify; one that does not qualify hides no other. Also: first, last and
+// least, for the other orders.
 func (q *pass) lowest(n int, qualifies func(*Member) bool) []int {
 	var list []int
 	for i := range q.s.Members {
@@ -76,7 +90,9 @@ func (q *pass) lowest(n int, qualifies func(*Member) bool) []int {
 }
 
 // Rule 9: newest wins. matches reports whether what the draining member runs
-// is wanted in its slot again.
+// is wanted in its slot again. Also: undoes, withdrawn and kept, which take a member
+// back for other reasons; refill, which takes back what the size asks for again;
+// returns and mustWait, by which a slot waits for that.
 func (q *pass) matches(m *Member) bool {
 	if m.Runs == q.target.ID {
 		return m.served() || q.birth(m) == m.Runs
@@ -85,7 +101,9 @@ func (q *pass) matches(m *Member) bool {
 }
 
 // Rule 10: a scale-down removes what is down, then what is stale, then the
-// highest index. goesBefore is that order.
+// highest index. goesBefore is that order. Also: removable and spare, which say what
+// may go at all; shrink, which names it; keeps, by which a slot made for a claim is
+// no excess.
 func (q *pass) goesBefore(m *Member) place {
 	p := place{b: 1, c: -int64(m.Index)}
 	if m.InService() {
@@ -98,11 +116,14 @@ func (q *pass) goesBefore(m *Member) place {
 }
 
 // Rule 11: refill makes what is missing minus what is being made. missing is how
-// many slots are to be made now.
+// many slots are to be made now. Also: refill and enough, which say whether they are;
+// desired, demand and grown; mayFill, nextAttempt and backsOff, which delay a birth.
 func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
-// Down is the share of n, rounded down. Rule 12: maxUnavailable rounds down, and
-// maxSurge and minAvailable up.
+// Rule 12: maxUnavailable rounds down, and maxSurge and minAvailable up. Down is the
+// share of n, rounded down. Also: Up, percent and Budget; Collision, which names
+// fields that can never work; asOf and notAfter, by which a stored time that is
+// later than now counts as now; wake, by which time alone changes no plan.
 func (s Share) Down(n int) int {
 	if !s.Percent {
 		return s.N

@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 go test -run '^$' -bench 'BenchmarkNew' -benchmem ./rollout >"$dir/engine"
 go test -run '^$' -bench 'BenchmarkPass' -benchmem ./internal/controller/pool >"$dir/pass"
 go test -run '^$' -bench 'BenchmarkRolloutLength' ./simulate >"$dir/simulated"
-go test -run '^$' -bench 'BenchmarkPreview' ./simulate >"$dir/preview"
+go test -run '^$' -bench 'BenchmarkPreview' ./preview >"$dir/preview"
 PAWLD=${PAWLD:-$PWD/bin/pawld} go test -tags integration -run '^$' -bench 'BenchmarkRolloutLength' -benchtime 1x \
 	./internal/e2e >"$dir/live"
 
