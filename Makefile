@@ -127,10 +127,8 @@ performance: pawld ## measure what the design promises, into docs/performance.md
 worlds: ## draw WORLDS random worlds from SEED on, and check every promise in each
 	@tools/worlds.sh $(WORLDS) $(SEED)
 
-# Stories of thousands of claims, which take minutes in real time; and one of the
-# order in which claims that wait are served, which the claim controller keeps only
-# while no claim has to be tried again.
-LONG := ten-wait-for-four-in-turn busy-pool-never-stands everything-together healthy-busy-pool-rolls-back-by-itself reuse-under-full-load one-bad-slot-hides-broken-fleet
+# Stories of thousands of claims, which take minutes in real time.
+LONG := busy-pool-never-stands everything-together healthy-busy-pool-rolls-back-by-itself reuse-under-full-load one-bad-slot-hides-broken-fleet
 
 .PHONY: scenarios-live
 scenarios-live: pawl pawld ## play the scenario files on a real API server, with the real controllers, but for the long ones
