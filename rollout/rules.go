@@ -12,9 +12,9 @@ func (m *Member) guard(c Cause) Reason {
 	switch {
 	case c == ClaimEnded || c == BodyFailed && m.lost():
 		return ""
-	case m.Claimed && !(c == ScaleDown && m.lost()):
+	case m.Claimed && (c != ScaleDown || !m.lost()):
 		return Claimed
-	case m.busy() && !(c == ScaleDown && m.doomed()):
+	case m.busy() && (c != ScaleDown || !m.doomed()):
 		if m.Occupancy == Busy {
 			return BusyMember
 		}
@@ -120,8 +120,8 @@ func (q *pass) goesBefore(m *Member) place {
 // desired, demand and grown; mayFill, nextAttempt and backsOff, which delay a birth.
 func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
 
-// Rule 12: maxUnavailable rounds down, and maxSurge and minAvailable up. Down is the
-// share of n, rounded down. Also: Up, percent and Budget; Collision, which names
+// Down is the share of n, rounded down. Rule 12: maxUnavailable rounds down, and
+// maxSurge and minAvailable up. Also: Up, percent and Budget; Collision, which names
 // fields that can never work; asOf and notAfter, by which a stored time that is
 // later than now counts as now; wake, by which time alone changes no plan.
 func (s Share) Down(n int) int {

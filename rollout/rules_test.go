@@ -36,8 +36,8 @@ func TestRules(t *testing.T) {
 			}
 			rules++
 			text := strings.Join(strings.Fields(fn.Doc.Text()), " ")
-			if !strings.HasPrefix(text, "Rule "+strconv.Itoa(rules)+":") {
-				t.Errorf("%s is function %d of rules.go, and its comment begins %.20q", fn.Name.Name, rules, text)
+			if !strings.Contains(text, "Rule "+strconv.Itoa(rules)+":") {
+				t.Errorf("%s is function %d of rules.go, and its comment says nothing of that: %q", fn.Name.Name, rules, text)
 			}
 			_, list, _ := strings.Cut(text, "Also: ")
 			for _, part := range regexp.MustCompile(`[;.]`).Split(list, -1) {

@@ -67,9 +67,13 @@ func TestReconciler_left(t *testing.T) {
 		event func(*Reconciler, queue)
 		woken int
 	}{
-		"ended":        {func(r *Reconciler, q queue) { r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: ended}, q) }, 1},
-		"gone":         {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: waits}, q) }, 1},
-		"still waits":  {func(r *Reconciler, q queue) { r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: waits}, q) }, 0},
+		"ended": {func(r *Reconciler, q queue) {
+			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: ended}, q)
+		}, 1},
+		"gone": {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: waits}, q) }, 1},
+		"still waits": {func(r *Reconciler, q queue) {
+			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: waits}, q)
+		}, 0},
 		"did not wait": {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: ended}, q) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
