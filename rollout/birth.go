@@ -89,9 +89,6 @@ func (q *pass) findProbation() {
 		switch {
 		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Phase == Quarantined || m.Skipped || m.InService() && m.Runs != q.target.ID:
 		case m.triable() && !q.hangs(m):
-			if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
-				q.wake(next)
-			}
 			q.probation = f.Index
 			return
 		case q.keeper == nil:
@@ -114,6 +111,17 @@ func (q *pass) findProbation() {
 	default:
 		q.probation = inService
 	}
+}
+
+// pauses reports whether the slot on probation waits for its next birth, and asks to
+// be woken for that.
+func (q *pass) pauses(m *Member) bool {
+	next := m.nextAttempt(q.now)
+	if m.InService() || !q.now.Before(next) {
+		return false
+	}
+	q.wake(next)
+	return true
 }
 
 // triable reports whether anything can be tried in the slot now: nothing keeps

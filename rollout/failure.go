@@ -21,6 +21,9 @@ func (q *pass) judge() {
 	q.stand()
 	q.findUntried()
 	q.findProbation()
+	if m := q.member(q.probation); m != nil {
+		q.probationPauses = q.pauses(m)
+	}
 }
 
 // rolls reports whether the target is another revision than the current one.

@@ -166,9 +166,10 @@ type pass struct {
 	// served long enough since. untried: none has come up, for too long.
 	unsettled, untried bool
 	// probation is the slot that tries the target while failing, keeper one that
-	// failed and is kept as it is.
-	probation int
-	keeper    *Member
+	// failed and is kept as it is. probationPauses: its next birth is not yet due.
+	probation       int
+	keeper          *Member
+	probationPauses bool
 	// notes are the actions on revisions; failures is where in the record each
 	// slot's failure stands, made when it is asked for.
 	notes    []Action

@@ -50,8 +50,8 @@ func TestNew_names(t *testing.T) {
 			pool(4, warm(3), member(0, claimed), member(1, replaced)), func(p *Plan) string { return p.Next }, "update.minAvailable would let one member roll",
 		},
 		"a failed slot is held": {
-			"nobody tries the target, since it is kept",
-			pool(3, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Held = true })), func(p *Plan) string { return p.Next }, "nobody tries the target, since member 0 failed on it and is held",
+			"the target is not tried, since it is kept",
+			pool(3, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Held = true })), func(p *Plan) string { return p.Next }, "the target is not tried, since member 0 failed on it and is held",
 		},
 		"the first template fails": {
 			"the pool says so, in the words of its bodies",

@@ -91,28 +91,19 @@ func whyDown(m *Member) string {
 func (q *pass) probationSentence() string {
 	const failed = "a body of the target failed, and none has served for long enough since"
 	const rest = "nothing else in service is taken until it has"
-	m := q.member(q.probation)
 	switch {
-	case q.probation >= 0 && m != nil && q.acted(m) || q.probation >= 0 && m == nil:
-		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
+	case q.probationPauses && !q.acted(q.member(q.probation)):
+		return fmt.Sprintf("%s; member %d tries the target after a pause, and %s", failed, q.probation, rest)
 	case q.probation >= 0:
-		return fmt.Sprintf("%s; member %d tries the target%s, and %s", failed, q.probation, q.whyWaits(m), rest)
+		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
 	case q.keeper != nil:
-		return fmt.Sprintf("%s; nobody tries the target, since member %d %s", failed, q.keeper.Index, whyKept(q.keeper))
+		return fmt.Sprintf("%s; the target is not tried, since member %d %s", failed, q.keeper.Index, whyKept(q.keeper))
 	case q.probation == surgeSlot:
 		return fmt.Sprintf("%s; a surge body is to try the target%s, and %s", failed, q.whyNoSurge(), rest)
 	case q.l.work == 0:
-		return failed + "; nobody can try the target: every member off it is claimed, busy, held, skipped or down"
+		return failed + "; no slot can try the target: every member off it is claimed, busy, held, skipped or down"
 	}
 	return fmt.Sprintf("%s; a member in service is to try the target once one can be spared, and %s", failed, rest)
-}
-
-// whyWaits says of the slot on probation that its next body is not tried yet.
-func (q *pass) whyWaits(m *Member) string {
-	if next := m.nextAttempt(q.now); q.now.Before(next) && !m.InService() {
-		return " after a pause"
-	}
-	return ""
 }
 
 func (q *pass) whyNoSurge() string {
