@@ -139,15 +139,17 @@ func someMember(t *rapid.T, o *Outlook, index int) rollout.Member {
 func TestPreview_near(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		o := outlooks(t)
-		got := Preview(o)
-		o.whole = true
-		want := Preview(o)
-		if want.Endless {
-			t.Fatalf("the engine goes round in circles: %+v", want.Moves[max(0, len(want.Moves)-4):])
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("asked about a part only, the engine foretells something else (-whole +part):\n%s", diff)
+		for range 20 { // what differs is rare
+			o := outlooks(t)
+			got := Preview(o)
+			o.whole = true
+			want := Preview(o)
+			if want.Endless {
+				t.Fatalf("the engine goes round in circles: %+v", want.Moves[max(0, len(want.Moves)-4):])
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("asked about a part only, the engine foretells something else (-whole +part):\n%s", diff)
+			}
 		}
 	})
 }

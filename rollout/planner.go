@@ -19,26 +19,27 @@ type Planner struct {
 	// slots are all slots by index, and untidied whether dropped ones are among them.
 	slots    []*Slot
 	untidied bool
-	// near are the listed slots by index, once they are in order; added those that
-	// are to be put in their places. next is how many of them are candidates, and
-	// want how many there should be.
-	near, added []*Slot
-	unsorted    bool
-	next, want  int
+	// near are the listed slots by index, once they are in order. next is how many
+	// of them are candidates, and want how many there should be.
+	near       []*Slot
+	disordered bool
+	next, want int
 	// rest are the slots that are only counted, far the candidates among them.
 	rest    rest
 	far     candidates
 	members []Member
+	// now is when the last plan was made.
+	now time.Time
 }
 
 // Slot is a slot that a planner holds.
 type Slot struct {
 	Member
 
-	// candidate: a rollout could take it; listed: it is near. inList: it stands in
-	// near or added, perhaps not for long. place is its place in far.
-	candidate, listed, inList, gone bool
-	place                           int
+	// candidate: a rollout could take it; listed: it is near. place is its place in
+	// far.
+	candidate, listed, gone bool
+	place                   int
 }
 
 // fewest is how many candidates are listed at least.
@@ -110,6 +111,7 @@ func (p *Planner) Apply(a *Action) {
 // Actions, Surge, Size and Wake are set, and nothing wakes for the progress
 // deadline alone. Whole reports that it looked at every member.
 func (p *Planner) Next(now time.Time) (plan *Plan, whole bool) {
+	p.now = now
 	if p.mayCount() {
 		if plan := p.fromNear(now); plan != nil {
 			return plan, false
@@ -144,12 +146,10 @@ func (p *Planner) mayCount() bool {
 		return true
 	}
 	behind, served := p.rest.work > 0, p.rest.free+p.rest.claimed > p.rest.stale
-	for _, list := range [][]*Slot{p.near, p.added} {
-		for _, u := range list {
-			if u.listed {
-				behind = behind || u.candidate
-				served = served || u.Runs == s.Target.ID && u.served()
-			}
+	for _, u := range p.near {
+		if u.listed {
+			behind = behind || u.candidate
+			served = served || u.Runs == s.Target.ID && u.served()
 		}
 	}
 	return behind && served
@@ -187,10 +187,10 @@ func (q *pass) wantsMore() bool {
 }
 
 // complete reports whether the plan is the one for the whole pool: it records
-// nothing of revisions, makes no slots and removes none that are too many, since
-// all that depends on members that are only counted.
+// nothing of revisions, waits for no body to settle, makes no slots and removes none
+// that are too many, since all that depends on members that are only counted.
 func (q *pass) complete() bool {
-	return len(q.notes) == 0 && q.made == 0 && !q.resizing && q.excess() <= q.surplus
+	return len(q.notes) == 0 && q.l.shaky == 0 && q.made == 0 && !q.resizing && q.excess() <= q.surplus
 }
 
 // inOrder reports whether the plan takes no member before one of the rest that
@@ -235,10 +235,8 @@ func (p *Planner) list(s *Slot) {
 	if s.candidate {
 		p.next++
 	}
-	if !s.inList {
-		s.inList = true
-		p.added = append(p.added, s)
-	}
+	p.near = append(p.near, s)
+	p.disordered = true
 }
 
 // unlist takes the slot from the list.
@@ -247,24 +245,30 @@ func (p *Planner) unlist(s *Slot) {
 	if s.candidate {
 		p.next--
 	}
-	p.unsorted = true
+	p.disordered = true
 }
 
-// order puts the list in order.
+// fresh reports whether it matters when the member came into service: it may be a
+// surge body that is kept for members that turned busy, as pausedSurge says.
+func (p *Planner) fresh(m *Member) bool {
+	return p.Pool.Policy.surge() > 0 && m.Runs == p.Pool.Target.ID && m.keptUntil().After(p.now)
+}
+
+// order leaves out of the list what is not listed any more, and sorts it.
 func (p *Planner) order() {
-	if len(p.added) > 0 {
-		p.near = append(p.near, p.added...)
-		p.added = p.added[:0]
-		slices.SortFunc(p.near, func(a, b *Slot) int { return a.Index - b.Index })
+	for _, s := range p.near {
+		if s.listed && !s.candidate && s.simple() && !p.fresh(&s.Member) {
+			p.unlist(s)
+			p.enterRest(s)
+		}
 	}
-	if !p.unsorted {
+	if !p.disordered {
 		return
 	}
-	p.unsorted = false
-	p.near = slices.DeleteFunc(p.near, func(s *Slot) bool {
-		s.inList = s.listed
-		return !s.listed
-	})
+	p.disordered = false
+	p.near = slices.DeleteFunc(p.near, func(s *Slot) bool { return !s.listed })
+	slices.SortFunc(p.near, func(a, b *Slot) int { return a.Index - b.Index })
+	p.near = slices.Compact(p.near)
 }
 
 func byIndex(s *Slot, index int) int { return s.Index - index }
@@ -292,7 +296,7 @@ func (p *Planner) take(s *Slot) {
 // put puts the slot where it belongs.
 func (p *Planner) put(s *Slot) {
 	s.candidate = s.Member.candidate(p.Pool.Target.ID)
-	if s.simple() {
+	if s.simple() && !p.fresh(&s.Member) {
 		p.enterRest(s)
 		return
 	}
@@ -301,10 +305,10 @@ func (p *Planner) put(s *Slot) {
 
 // sort puts every slot in its place anew.
 func (p *Planner) sort() {
-	p.near, p.added, p.next, p.rest = nil, nil, 0, rest{}
+	p.near, p.next, p.rest = nil, 0, rest{}
 	p.far = candidates{policy: &p.Pool.Policy}
 	for _, s := range p.Slots() {
-		s.listed, s.inList = false, false
+		s.listed = false
 		p.put(s)
 	}
 }
@@ -315,11 +319,12 @@ func (p *Planner) sort() {
 // pool does, but for what it says of members that are not listed.
 type rest struct {
 	// free and claimed are how many there are, idle the free ones on which no work
-	// runs.
-	free, claimed, idle int
+	// runs, unsure those of unknown occupancy.
+	free, claimed, idle, unsure int
 	// stale are those of them that are not on the target, work those of the
-	// stale ones that a rollout could take.
-	stale, work int
+	// stale ones that a rollout could take, pausing those that it could but for a
+	// claim or work.
+	stale, work, pausing int
 }
 
 func (r *rest) members() int { return r.free + r.claimed }
@@ -330,15 +335,21 @@ func (r *rest) count(m *Member, target Revision, n int) {
 		r.claimed += n
 	} else {
 		r.free += n
-		if m.Occupancy == Idle {
+		switch m.Occupancy {
+		case Idle:
 			r.idle += n
+		case OccupancyUnsure:
+			r.unsure += n
 		}
 	}
 	if m.Runs != target {
 		r.stale += n
 	}
-	if m.candidate(target) {
+	switch {
+	case m.candidate(target):
 		r.work += n
+	case m.Runs != target && !m.Held && !m.Skipped:
+		r.pausing += n
 	}
 }
 
@@ -361,11 +372,12 @@ func (q *pass) enterRest() {
 	l.up += r.free
 	l.free += r.free
 	l.claimable += r.idle
+	l.unsure += r.unsure
 	l.off += r.stale
 	l.work += r.work
 	l.behind += r.work
 	l.exempt += r.stale - r.work
-	l.pausing += r.stale - r.work
+	l.pausing += r.pausing
 	l.served = l.served || r.members() > r.stale
 	if q.s.Policy.Warm {
 		l.onTop += r.claimed

@@ -191,6 +191,9 @@ func (q *pass) surgeAllowed() int {
 // for members that turned busy.
 const keptTimes = 3
 
+// keptUntil is until when the body stays free for such members.
+func (m *Member) keptUntil() time.Time { return m.ServedSince.Add(keptTimes * m.BootTook) }
+
 // pausedSurge is how many surge slots stay for members that turned busy or were
 // claimed after they were made, so that one is there in their next pause: while
 // the body boots, and until it has been free for a few times as long.
@@ -205,7 +208,7 @@ func (q *pass) pausedSurge() int {
 		if m.leaving() || m.Claimed || q.off(m) {
 			continue
 		}
-		until := m.ServedSince.Add(keptTimes * m.BootTook)
+		until := m.keptUntil()
 		switch {
 		case m.coming() && !m.NoRoom && m.Attempts == 0:
 			fresh++
