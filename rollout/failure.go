@@ -144,7 +144,7 @@ func (q *pass) recover() {
 	r := &q.target
 	var keep []Failure
 	changed := q.rolls() && (r.Since.After(q.now) || r.Counted.After(q.now))
-	r.Since, r.Counted = notAfter(r.Since, q.now), notAfter(r.Counted, q.now) // a clock that was ahead wrote them
+	r.Since, r.Counted, r.Cutoff = notAfter(r.Since, q.now), notAfter(r.Counted, q.now), notAfter(r.Cutoff, q.now) // a clock that was ahead wrote them
 	for i := range r.Failures {
 		f := r.Failures[i]
 		switch skipped := q.skips(&f); {
@@ -281,7 +281,7 @@ func (q *pass) count() {
 		return
 	}
 	r.Recovered += q.l.proven
-	r.Counted = q.now
+	r.Counted, r.Cutoff = q.now, q.cutoff
 	q.note(Action{Kind: Recover, Why: WhyCounted})
 }
 
@@ -298,16 +298,17 @@ func (q *pass) forgets(m *Member) bool {
 			q.wake(at)
 			return false
 		}
-		return at.After(t.Counted)
+		return !q.counted(m)
 	}
-	return t.uncounted(m)
+	return q.uncounted(m)
 }
 
 // uncounted reports whether the slot remembers a body of the revision that has
 // recovered and is not counted yet: one that did so since the revision became the
 // target, or the present one, if it was in service since then.
-func (r *Record) uncounted(m *Member) bool {
-	if m.Recovered != r.ID || m.Recovered == "" || !m.RecoveredAt.After(r.Counted) {
+func (q *pass) uncounted(m *Member) bool {
+	r := &q.s.Target
+	if m.Recovered != r.ID || m.Recovered == "" || q.countedAt(m.RecoveredAt) {
 		return false
 	}
 	served := m.Body && m.recovered() && (m.InService() || m.DownSince.After(r.Since))

@@ -431,11 +431,7 @@ func (q *pass) prove(m *Member) {
 // score counts a body of the target that has recovered and has not left service,
 // as far as it is not counted yet.
 func (q *pass) score(m *Member) {
-	at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
-	if m.recovered() {
-		at = m.RecoveredAt // and was back after a break
-	}
-	if at.After(q.s.Target.Counted) {
+	if !q.counted(m) {
 		q.l.proven++
 		q.counting = q.counting || m.leaving()
 		if m.recovered() {
@@ -443,6 +439,28 @@ func (q *pass) score(m *Member) {
 		}
 	}
 	q.remember(m) // the body before this one
+}
+
+// counted reports whether the present body, which has recovered, was counted already.
+func (q *pass) counted(m *Member) bool {
+	if m.recovered() { // and was back after a break
+		return q.countedAt(m.RecoveredAt)
+	}
+	return !m.ServedSince.After(q.countedSince())
+}
+
+// countedAt reports whether a body that recovered at the time was counted already, by
+// what recovery took then or by what it takes now: RecoverAfter may have changed.
+func (q *pass) countedAt(at time.Time) bool {
+	return !at.After(q.s.Target.Counted) || !at.Add(-q.s.Policy.RecoverAfter()).After(q.countedSince())
+}
+
+// countedSince is since when a body was in service at the latest that was counted.
+func (q *pass) countedSince() time.Time {
+	if t := &q.s.Target; t.Cutoff.IsZero() {
+		return t.Counted.Add(-q.s.Policy.RecoverAfter())
+	}
+	return q.s.Target.Cutoff
 }
 
 // unbroken reports whether the body has not left service since it came into it, as
@@ -454,7 +472,7 @@ func (m *Member) unbroken() bool {
 // remember counts a body of the target that was in the slot before and has
 // recovered, as far as that is not counted yet.
 func (q *pass) remember(m *Member) {
-	if q.s.Target.uncounted(m) && !m.relapsed() {
+	if q.uncounted(m) && !m.relapsed() {
 		q.l.proven++
 		q.counting = q.counting || m.leaving() // its claim has ended, and the slot goes with it
 	}

@@ -121,3 +121,45 @@ func TestRecord_Renewed(t *testing.T) {
 		t.Errorf("a halted one stays so: %+v", got)
 	}
 }
+
+// TestSnapshot_Plan_countedOnce: a body is counted once, also if minReadySeconds has
+// been changed since.
+func TestSnapshot_Plan_countedOnce(t *testing.T) {
+	now := epoch.Add(2 * time.Hour)
+	for name, tc := range map[string]struct {
+		ready  time.Duration
+		change func(*Member)
+	}{
+		"serves, and recovery takes longer now":     {10 * time.Minute, func(m *Member) { m.ServedSince = now.Add(-11 * time.Minute) }},
+		"has left, and recovery takes longer now":   {10 * time.Minute, func(m *Member) { left(m, now.Add(-11*time.Minute), 10*time.Minute) }},
+		"has left, and recovery took longer before": {0, func(m *Member) { left(m, now.Add(-18*time.Minute), 10*time.Minute) }},
+		"is the same": {0, func(m *Member) { m.ServedSince = now.Add(-11 * time.Minute) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pool(12, policy(func(p *Policy) { p.MinReady = tc.ready }))
+			for i := range 3 {
+				onTarget(&s.Members[i])
+				tc.change(&s.Members[i])
+			}
+			counted := now.Add(-8 * time.Minute)
+			before := time.Minute
+			if tc.ready == 0 {
+				before = 10 * time.Minute
+			}
+			s.Target.Recovered, s.Target.Counted, s.Target.Cutoff = 3, counted, counted.Add(-before)
+			if name == "is the same" {
+				s.Target.Cutoff = counted.Add(-time.Minute)
+			}
+			if q := s.decide(now, rest{}); q.l.proven != 0 {
+				t.Errorf("%d bodies are counted again", q.l.proven)
+			}
+		})
+	}
+}
+
+// left has the member's body on the target be gone, which was in service since the
+// time and recovered.
+func left(m *Member, since time.Time, took time.Duration) {
+	m.Recovered, m.RecoveredAt = "B", since.Add(took)
+	m.Phase, m.Body, m.Gone, m.ServedSince, m.DownSince, m.BornAt = Failed, false, true, time.Time{}, since.Add(took), since.Add(-time.Minute)
+}

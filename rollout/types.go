@@ -303,6 +303,9 @@ type Record struct {
 	// fail later. Those that recovered after it are counted from the members.
 	Recovered int
 	Counted   time.Time
+	// Cutoff is since when a body had to be in service at the latest to be counted
+	// then: so long before Counted as recovery took. Zero: as long as it takes now.
+	Cutoff time.Time
 	// Since is when the revision became the target.
 	Since time.Time
 	// Halted: the failure limit was reached. RolledBack: and the target went
@@ -324,7 +327,7 @@ func (r Record) Renewed(now time.Time) Record {
 	for i := range r.Failures {
 		r.Failures[i].Forgiven, r.Failures[i].Count = true, 0
 	}
-	r.Recovered, r.Counted = 0, time.Time{}
+	r.Recovered, r.Counted, r.Cutoff = 0, time.Time{}, time.Time{}
 	return r
 }
 
