@@ -11,14 +11,15 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Claim reads one claim. The API knows to the second when it was made, rounded down.
+// Claim reads one claim. The API server rounds creation times down to the
+// second; one second is added so that Made is never too early.
 func Claim(c *v1alpha1.Claim) rollout.Claim {
 	st := &c.Status
-	asked := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionUpdateRequested)
+	updateRequested := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionUpdateRequested)
 	k := rollout.Claim{
 		Phase: rollout.ClaimPhase(st.Phase), Given: st.Member != "", Deleted: !c.DeletionTimestamp.IsZero(),
-		Made: c.CreationTimestamp.Add(time.Second), Limited: c.Spec.Wait != nil, Wait: took(c.Spec.Wait),
-		ExpiresAt: Time(st.ExpiresAt), Asked: asked,
+		Made: c.CreationTimestamp.Add(time.Second), Limited: c.Spec.Wait != nil, Wait: duration(c.Spec.Wait),
+		ExpiresAt: Time(st.ExpiresAt), Asked: updateRequested,
 	}
 	if k.Phase == "" {
 		k.Phase = rollout.ClaimPending
@@ -26,15 +27,15 @@ func Claim(c *v1alpha1.Claim) rollout.Claim {
 	return k
 }
 
-// ClaimRules are what the pool says about the life of its claims, to a controller
-// that started at the time; the pool is nil if it is gone.
+// ClaimRules reads the pool's rules for its claims. started is when the
+// controller started; the pool is nil if it is gone.
 func ClaimRules(p *v1alpha1.Pool, started time.Time) rollout.ClaimRules {
 	if p == nil {
 		return rollout.ClaimRules{Gone: true, Started: started}
 	}
 	r := rollout.ClaimRules{Gone: !p.DeletionTimestamp.IsZero(), Started: started}
 	if c := p.Spec.Claims; c != nil {
-		r.DefaultTTL, r.MaxTTL, r.Heartbeat = took(c.DefaultTTL), took(c.MaxTTL), took(c.Heartbeat)
+		r.DefaultTTL, r.MaxTTL, r.Heartbeat = duration(c.DefaultTTL), duration(c.MaxTTL), duration(c.Heartbeat)
 	}
 	if u := p.Spec.Update; u != nil {
 		r.Notify = value(u.OnClaimed, v1alpha1.ClaimedWait) == v1alpha1.ClaimedNotify
@@ -42,13 +43,13 @@ func ClaimRules(p *v1alpha1.Pool, started time.Time) rollout.ClaimRules {
 	return r
 }
 
-// Pending tells whether the claim has got no member yet, and may.
+// Pending reports whether the claim has no member yet and may still get one.
 func Pending(c *v1alpha1.Claim) bool {
 	return c.DeletionTimestamp.IsZero() && (c.Status.Phase == "" || c.Status.Phase == v1alpha1.ClaimPending)
 }
 
-// Waiting counts the claims that wait for a member. One that a member carries
-// already has what it waited for, though its own status may say so later.
+// Waiting counts the claims that wait for a member. A claim that a member
+// carries does not wait, even if its own status does not say so yet.
 func Waiting(claims []*v1alpha1.Claim, members []*v1alpha1.Member) int {
 	waiting := map[types.UID]bool{}
 	for _, c := range claims {
@@ -67,7 +68,7 @@ func Waiting(claims []*v1alpha1.Claim, members []*v1alpha1.Member) int {
 	return len(waiting)
 }
 
-// Bound are the members that claims say they hold, by name.
+// Bound returns the names of the members that bound claims name in their status.
 func Bound(claims []*v1alpha1.Claim) map[string]bool {
 	var names map[string]bool
 	for _, c := range claims {
@@ -82,8 +83,8 @@ func Bound(claims []*v1alpha1.Claim) map[string]bool {
 	return names
 }
 
-// Release is what decides how the member goes back when its claim ends, but for
-// the claims that wait; the pool is nil if it is gone.
+// Release collects what decides how the member is released when its claim ends,
+// except Waiting, which the caller sets. The pool is nil if it is gone.
 func Release(p *v1alpha1.Pool, m *v1alpha1.Member, now time.Time) rollout.Release {
 	if p == nil || p.Spec.Claims == nil || value(p.Spec.Claims.OnRelease, v1alpha1.ReleaseReplace) != v1alpha1.ReleaseReuse {
 		return rollout.Release{}

@@ -23,9 +23,9 @@ func claimOf(name string, phase v1alpha1.ClaimPhase, member string) *v1alpha1.Cl
 	}
 }
 
-// TestBound: a member counts as taken from the moment that a claim says so until
-// the claim has ended or is being deleted, which is written before the member is
-// released.
+// TestBound: a member counts as taken while a claim names it as Bound. It stops
+// counting when the claim ends or is being deleted; both are written before the
+// member is released.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	released := claimOf("released", v1alpha1.ClaimBound, "web-3")
@@ -51,26 +51,26 @@ func TestRelease(t *testing.T) {
 		reason  string
 		edits   []edit
 		waiting int
-		want    v1alpha1.DisruptionAction // empty: it is free as it is
+		want    v1alpha1.DisruptionAction // empty: the body stays and the member is free
 	}{
-		"current": {"it is what the next holder wants", nil, 1, ""},
-		"replace": {"a used body serves nobody else", []edit{func(p *v1alpha1.Pool, _ *v1alpha1.Member) { p.Spec.Claims = nil }}, 0, v1alpha1.ActionReplace},
-		"stale":   {"a claim that waits gets no stale body", []edit{blocked(rollout.Claimed)}, 1, v1alpha1.ActionReplace},
-		"in place": {"it is updated where the pool does so", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
+		"current": {"the body is on the target, so the next holder can have it", nil, 1, ""},
+		"replace": {"a used body gets no second holder", []edit{func(p *v1alpha1.Pool, _ *v1alpha1.Member) { p.Spec.Claims = nil }}, 0, v1alpha1.ActionReplace},
+		"stale":   {"a waiting claim gets no stale body", []edit{blocked(rollout.Claimed)}, 1, v1alpha1.ActionReplace},
+		"in place": {"method InPlace updates instead of replacing", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
 			p.Spec.Update.Method = new(v1alpha1.MethodInPlace)
 		}}, 1, v1alpha1.ActionUpdate},
-		"nobody waits": {"the rollout takes it in its turn", []edit{blocked(rollout.Claimed)}, 0, ""},
-		"paused":       {"the rollout takes none", []edit{blocked(rollout.PausedRollout)}, 1, ""},
-		"held": {"somebody keeps it", []edit{blocked(rollout.Claimed), func(_ *v1alpha1.Pool, m *v1alpha1.Member) {
+		"no claim waits": {"the rollout takes it in its turn", []edit{blocked(rollout.Claimed)}, 0, ""},
+		"paused":         {"a paused rollout disrupts no member", []edit{blocked(rollout.PausedRollout)}, 1, ""},
+		"held": {"a hold keeps the body", []edit{blocked(rollout.Claimed), func(_ *v1alpha1.Pool, m *v1alpha1.Member) {
 			m.Annotations = map[string]string{v1alpha1.AnnotationHold: "{}"}
 		}}, 1, ""},
-		"skipped": {"somebody gave up on it", []edit{blocked(rollout.Claimed), func(_ *v1alpha1.Pool, m *v1alpha1.Member) {
+		"skipped": {"a skipped slot stays off the target", []edit{blocked(rollout.Claimed), func(_ *v1alpha1.Pool, m *v1alpha1.Member) {
 			m.Annotations = map[string]string{v1alpha1.AnnotationSkip: "b"}
 		}}, 1, ""},
-		"partitioned": {"it is one of those that stay", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
+		"partitioned": {"partition keeps it off the target", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
 			p.Spec.Update.Partition = new(int32(2))
 		}}, 1, ""},
-		"window shut": {"nothing starts now", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
+		"window shut": {"no disruption starts outside a window", []edit{blocked(rollout.Claimed), func(p *v1alpha1.Pool, _ *v1alpha1.Member) {
 			p.Spec.Update.Windows = []v1alpha1.Window{{Schedule: "0 22 * * *", Duration: &metav1.Duration{Duration: time.Hour}}}
 		}}, 1, ""},
 	} {
@@ -91,11 +91,11 @@ func TestRelease(t *testing.T) {
 				got = d.Action
 			}
 			if got != tt.want {
-				t.Errorf("%s: %q instead of %q", tt.reason, got, tt.want)
+				t.Errorf("%s: got %q, want %q", tt.reason, got, tt.want)
 			}
 		})
 	}
 	if r := Release(nil, &v1alpha1.Member{}, noon); Disruption((rollout.Member{}).Release(&r, noon).Disruption).Action != v1alpha1.ActionReplace {
-		t.Errorf("the pool is gone: %+v", r)
+		t.Errorf("the pool is gone, but the member is not replaced: %+v", r)
 	}
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// Granted are the revisions that the member was granted for the incarnation
-// that comes next, and that were taken away again: something may have been made
-// of them already.
+// Granted returns the revisions that were granted for the member's next
+// incarnation and then replaced by another grant. Parts of a body of such a
+// revision may exist already.
 func Granted(m *v1alpha1.Member) []string {
-	words := strings.Fields(m.Annotations[v1alpha1.AnnotationGranted])
-	if len(words) == 0 || words[0] != nextIncarnation(m) {
+	fields := strings.Fields(m.Annotations[v1alpha1.AnnotationGranted])
+	if len(fields) == 0 || fields[0] != nextIncarnation(m) {
 		return nil
 	}
-	return words[1:]
+	return fields[1:]
 }
 
-// Regrant changes what the member is to be. If that could have been begun, it
-// notes what it was to be until now. The disruption is the one of before.
+// Regrant changes the member's grant. If the birth of the previous grant may
+// have begun, it notes that revision for Granted. Call it before the disruption
+// is changed.
 func Regrant(m *v1alpha1.Member, revision string) {
-	was, earlier := m.Spec.Revision, Granted(m)
-	if was != "" && was != revision && unborn(m) && !slices.Contains(earlier, was) {
-		earlier = append(slices.Clone(earlier), was)
+	previous, earlier := m.Spec.Revision, Granted(m)
+	if previous != "" && previous != revision && mayBeBegun(m) && !slices.Contains(earlier, previous) {
+		earlier = append(slices.Clone(earlier), previous)
 	}
 	m.Spec.Revision = revision
 	if len(earlier) == 0 {
@@ -38,8 +39,8 @@ func Regrant(m *v1alpha1.Member, revision string) {
 	m.Annotations[v1alpha1.AnnotationGranted] = strings.Join(append([]string{nextIncarnation(m)}, earlier...), " ")
 }
 
-// unborn tells whether the next incarnation may have been begun.
-func unborn(m *v1alpha1.Member) bool {
+// mayBeBegun reports whether the birth of the next incarnation may have begun.
+func mayBeBegun(m *v1alpha1.Member) bool {
 	d, st := m.Spec.Disruption, &m.Status
 	return st.Phase == "" || st.Phase == v1alpha1.PhasePending || d != nil && d.Incarnation == st.Incarnation
 }

@@ -32,8 +32,8 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 		Cost:        Cost(m),
 		Asked:       m.Annotations[v1alpha1.AnnotationRecycle] == strconv.FormatInt(st.Incarnation, 10),
 		Message:     st.Message,
-		BootTook:    took(st.BootTook),
-		StopTook:    took(st.StopTook),
+		BootTook:    duration(st.BootTook),
+		StopTook:    duration(st.StopTook),
 		Deleting:    !m.DeletionTimestamp.IsZero(),
 		FailedEarly: st.FailedEarly,
 		NoRoom:      st.NoRoom,
@@ -62,8 +62,8 @@ func Member(m *v1alpha1.Member, now time.Time) rollout.Member {
 	return r
 }
 
-// SetStatus writes what a step of the slot's life came to into the status.
-// UID, address and message of the body are the caller's.
+// SetStatus writes the result of a step of the slot's life into the status. The
+// caller writes the body's UID, address and message.
 func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	st.Phase = v1alpha1.Phase(r.Phase.String())
 	st.Revision = string(r.Runs)
@@ -84,10 +84,10 @@ func SetStatus(st *v1alpha1.MemberStatus, r *rollout.Member) {
 	}
 }
 
-// SetSpec writes into the member's spec what the engine has made of it: the grant,
-// the disruption, and that a claim is dropped. Who holds it is the caller's.
+// SetSpec writes what the engine changed into the member's spec: the grant, the
+// disruption, and the removal of a claim. The caller writes a new claim.
 func SetSpec(m *v1alpha1.Member, was, is *rollout.Member) {
-	Regrant(m, string(is.Wants)) // goes by the disruption of before
+	Regrant(m, string(is.Wants)) // before the disruption changes
 	if is.Disruption != was.Disruption {
 		m.Spec.Disruption = Disruption(is.Disruption)
 	}
@@ -96,7 +96,7 @@ func SetSpec(m *v1alpha1.Member, was, is *rollout.Member) {
 	}
 }
 
-// Disruption writes a decision of the engine; nil for none.
+// Disruption returns a disruption as the API stores it; nil for none.
 func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 	if d.Cause == rollout.NoCause {
 		return nil
@@ -117,10 +117,10 @@ func Disruption(d rollout.Disruption) *v1alpha1.Disruption {
 	return out
 }
 
-// ReasonOnTarget is why a member's condition Updated is True.
+// ReasonOnTarget is the reason of a member's condition Updated while it is True.
 const ReasonOnTarget = "OnTarget"
 
-// OnTarget is the condition Updated of a member that is on the target.
+// OnTarget returns the condition Updated of a member that is on the target.
 func OnTarget(m *rollout.Member) metav1.Condition {
 	return metav1.Condition{
 		Type: v1alpha1.ConditionUpdated, Status: metav1.ConditionTrue, Reason: ReasonOnTarget,
@@ -134,8 +134,8 @@ type Hold struct {
 	Until  *time.Time `json:"until,omitempty"`
 }
 
-// Held tells whether the member is held now. A value that cannot be read
-// holds without an end.
+// Held reports whether the member is held now. An annotation that cannot be
+// parsed holds without an end.
 func Held(m *v1alpha1.Member, now time.Time) bool {
 	if _, ok := m.Annotations[v1alpha1.AnnotationHold]; !ok {
 		return false
@@ -144,7 +144,7 @@ func Held(m *v1alpha1.Member, now time.Time) bool {
 	return end.IsZero() || now.Before(end)
 }
 
-// HoldEnds is when the member's hold ends by itself; zero for never.
+// HoldEnds returns when the member's hold ends by itself; zero for never.
 func HoldEnds(m *v1alpha1.Member) time.Time {
 	text, ok := m.Annotations[v1alpha1.AnnotationHold]
 	if !ok {
@@ -157,7 +157,8 @@ func HoldEnds(m *v1alpha1.Member) time.Time {
 	return *h.Until
 }
 
-// Cost is the member's disruption cost; one that is no integer of 32 bits is 0.
+// Cost returns the member's disruption cost. A value that is not a 32-bit
+// integer counts as 0.
 func Cost(m *v1alpha1.Member) int32 {
 	text, ok := m.Annotations[v1alpha1.AnnotationDisruptionCost]
 	if !ok {
@@ -170,7 +171,7 @@ func Cost(m *v1alpha1.Member) int32 {
 	return int32(n)
 }
 
-func took(d *metav1.Duration) time.Duration {
+func duration(d *metav1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -184,7 +185,7 @@ func span(d time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: d}
 }
 
-// Time is a time that the API stores; zero where it is absent.
+// Time converts a time that the API stores; an absent one becomes zero.
 func Time(t *metav1.MicroTime) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -192,7 +193,7 @@ func Time(t *metav1.MicroTime) time.Time {
 	return t.Time
 }
 
-// Micro is what the API stores of a time: microseconds, absent for zero.
+// Micro converts a time for the API: cut to microseconds, absent for zero.
 func Micro(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// occupied is how a member's condition Occupied says whether work runs on it.
+// occupied has the content of a member's condition Occupied for each occupancy.
 var occupied = [...]metav1.Condition{
 	rollout.Idle:            {Status: metav1.ConditionFalse, Reason: "Idle", Message: "no work runs on it"},
 	rollout.Busy:            {Status: metav1.ConditionTrue, Reason: "Busy", Message: "work runs on it"},
-	rollout.OccupancyUnsure: {Status: metav1.ConditionUnknown, Reason: "OccupancyUnknown", Message: "nobody can tell whether work runs on it"},
+	rollout.OccupancyUnsure: {Status: metav1.ConditionUnknown, Reason: "OccupancyUnknown", Message: "it is unknown whether work runs on it"},
 }
 
-// Occupancy is whether work runs on the member, as was last written. What has
-// never been told of is idle.
+// Occupancy reads from the condition whether work runs on the member. A member
+// without the condition is idle.
 func Occupancy(m *v1alpha1.Member) rollout.Occupancy {
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionOccupied)
 	switch {
@@ -28,7 +28,7 @@ func Occupancy(m *v1alpha1.Member) rollout.Occupancy {
 	return rollout.OccupancyUnsure
 }
 
-// Occupied is the condition that says so.
+// Occupied returns the condition that stores an occupancy.
 func Occupied(o rollout.Occupancy) metav1.Condition {
 	c := occupied[o]
 	c.Type = v1alpha1.ConditionOccupied

@@ -13,15 +13,15 @@ func TestOccupancy(t *testing.T) {
 	t.Parallel()
 	var m v1alpha1.Member
 	if got := Occupancy(&m); got != rollout.Idle {
-		t.Errorf("untold it is %d, want idle", got)
+		t.Errorf("without the condition: got %d, want idle", got)
 	}
 	for _, want := range []rollout.Occupancy{rollout.Busy, rollout.OccupancyUnsure, rollout.Idle} {
 		meta.SetStatusCondition(&m.Status.Conditions, Occupied(want))
 		if got := Occupancy(&m); got != want {
-			t.Errorf("what was written as %d is read as %d", want, got)
+			t.Errorf("wrote occupancy %d, read %d", want, got)
 		}
 	}
 	if len(m.Status.Conditions) != 1 {
-		t.Errorf("there are %d conditions", len(m.Status.Conditions))
+		t.Errorf("got %d conditions, want 1", len(m.Status.Conditions))
 	}
 }

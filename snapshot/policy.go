@@ -1,6 +1,6 @@
-// Package snapshot turns API objects into what the engine takes, and applies
-// the defaults that the API leaves out. The operator, the simulator and the
-// CLI all read the API through it, so that they mean the same.
+// Package snapshot converts API objects into the engine's types, and applies
+// the defaults of absent fields. The operator, the simulator and the CLI all
+// read the API through it, so that the same object means the same to each.
 package snapshot
 
 import (
@@ -26,8 +26,8 @@ const (
 	DefaultRevisionHistoryLimit = 10
 )
 
-// Policy resolves the policy of a pool. An error names the field; it cannot
-// happen to a spec that the API server accepted.
+// Policy resolves the policy of a pool. An error names the field; a spec that
+// the API server accepted causes none.
 func Policy(spec *v1alpha1.PoolSpec) (rollout.Policy, error) {
 	u := spec.Update
 	if u == nil {
@@ -71,7 +71,7 @@ func Policy(spec *v1alpha1.PoolSpec) (rollout.Policy, error) {
 	return p, nil
 }
 
-// Lifecycle resolves what the template and the policy say about a body's life.
+// Lifecycle resolves the times of a body's life from the template and the policy.
 func Lifecycle(spec *v1alpha1.PoolSpec, p rollout.Policy) rollout.Lifecycle {
 	l := rollout.Lifecycle{BootTimeout: DefaultBootTimeout, MinReady: p.MinReady, RecoverAfter: p.RecoverAfter()}
 	if b := spec.Template.BootTimeout; b != nil {
@@ -80,9 +80,9 @@ func Lifecycle(spec *v1alpha1.PoolSpec, p rollout.Policy) rollout.Lifecycle {
 	return l
 }
 
-// Aim is the revision that a pool's members are brought to, as its status says:
-// the target, or, of one that was rolled back or is halted, the current one. It
-// is what is to be preferred for a claim.
+// Aim returns the revision to which the pool brings its members, read from its
+// status: the target, or the current revision if the target is halted or rolled
+// back. Claims prefer members of this revision.
 func Aim(p *v1alpha1.Pool) rollout.Revision {
 	st := &p.Status
 	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
@@ -95,7 +95,7 @@ func Aim(p *v1alpha1.Pool) rollout.Revision {
 	return rollout.Revision(st.TargetRevision)
 }
 
-// value is *p, or the default where there is none.
+// value returns *p, or absent if p is nil.
 func value[T any](p *T, absent T) T {
 	if p == nil {
 		return absent
@@ -103,7 +103,7 @@ func value[T any](p *T, absent T) T {
 	return *p
 }
 
-// shares parses numbers-or-percentages and keeps the first error.
+// shares parses numbers and percentages, and keeps the first error.
 type shares struct{ err error }
 
 func (f *shares) parse(field string, v *intstr.IntOrString, absent int) rollout.Share {

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// Windows are times that come again and again; together they are open whenever
-// one of them is. The zero value has no windows and is always open.
+// Windows are recurring times. Windows is open while at least one of them is.
+// The zero value has no windows and is always open.
 type Windows struct {
 	valid    []window
 	problems []string
 }
 
-// UpdateWindows are the windows in which a pool's disruptions for drift may
+// UpdateWindows returns the windows in which a pool's disruptions for drift may
 // start.
 func UpdateWindows(spec *v1alpha1.PoolSpec) Windows {
 	if spec.Update == nil {
@@ -28,8 +28,8 @@ func UpdateWindows(spec *v1alpha1.PoolSpec) Windows {
 	return ParseWindows("spec.update.windows", spec.Update.Windows)
 }
 
-// ParseWindows reads the windows of the field. One that can never open is
-// left closed, and named by Problem.
+// ParseWindows reads the windows of a field. A window that is invalid stays
+// closed, and Problem names it.
 func ParseWindows(field string, list []v1alpha1.Window) Windows {
 	var w Windows
 	for i := range list {
@@ -43,19 +43,18 @@ func ParseWindows(field string, list []v1alpha1.Window) Windows {
 	return w
 }
 
-// Problem is why one or more of the windows never open, naming the field and
-// the cure; empty if all can.
+// Problem names each invalid window by its field, with the reason and the cure;
+// it is empty if all windows are valid.
 func (w Windows) Problem() string { return strings.Join(w.problems, "; ") }
 
 // openSteps bounds how far ahead At follows windows that touch one another.
 const openSteps = 24
 
-// At tells whether any window is open at the time, and until when that holds.
-// A window is open from the instant at which it opens until just before its
-// duration has passed. If all are shut, until is exactly when the next one
-// opens. If one is open, until is when the last of those that overlap or touch
-// closes, or, where they go on for long, an earlier time at which to ask again.
-// It is zero for never.
+// At reports whether any window is open at the time, and until when that holds;
+// until is zero for ever. A window that opens at t with duration d is open in
+// [t, t+d). If all windows are shut, until is exactly when the next one opens.
+// If one is open, until is when the last of the windows that overlap or touch
+// closes. For a long series of windows it is earlier: call At again then.
 func (w Windows) At(now time.Time) (open bool, until time.Time) {
 	if len(w.valid) == 0 {
 		return len(w.problems) == 0, time.Time{}
@@ -74,8 +73,8 @@ func (w Windows) At(now time.Time) (open bool, until time.Time) {
 	return false, w.next(until)
 }
 
-// end is when the windows that are open at the time close, if none opens
-// meanwhile; zero if none is open.
+// end returns when the last of the windows that are open at the time closes;
+// zero if none is open.
 func (w Windows) end(at time.Time) time.Time {
 	var end time.Time
 	for i := range w.valid {
@@ -87,7 +86,7 @@ func (w Windows) end(at time.Time) time.Time {
 	return end
 }
 
-// next is when the first window opens after the time; zero for never.
+// next returns when the next window opens after the time; zero for never.
 func (w Windows) next(at time.Time) time.Time {
 	var first time.Time
 	for i := range w.valid {
@@ -98,20 +97,20 @@ func (w Windows) next(at time.Time) time.Time {
 	return first
 }
 
-// window is one that can open.
+// window is a valid window.
 type window struct {
-	// schedule counts in UTC, as which it is given what the wall's clock shows.
+	// schedule takes and returns local time written as UTC; see wall.
 	schedule *cron.SpecSchedule
 	duration time.Duration
 	zone     *time.Location
 }
 
-// next is when the window opens after the time; zero for never.
+// next returns when the window opens after the time; zero for never.
 //
-// What it covers is what the wall's clock shows: an hour that the clocks repeat
-// opens it twice. If they skip one, and the schedule names its hours rather
-// than that it goes for all, then it opens as they do, so that a night's window
-// is not lost.
+// The schedule is in local time. If the clocks go back, a time in the repeated
+// hour opens the window twice. If they go forward over a time of the schedule,
+// the window opens at the change, so that a nightly window is not lost; a
+// schedule with * for the hour waits for its next time instead.
 func (w *window) next(at time.Time) time.Time {
 	at = at.In(w.zone)
 	_, offset := at.Zone()
@@ -121,8 +120,8 @@ func (w *window) next(at time.Time) time.Time {
 		opens := shows.Add(-seconds(offset)).UTC()
 		_, change := at.ZoneBounds()
 		if !change.IsZero() && !change.After(at) {
-			// Of the last day of a leap year that its table does not cover, Go says
-			// that it ended with the day before: nothing changes on it.
+			// Beyond its table of zones, Go gives a wrong ZoneBounds for the last day
+			// of a leap year: the end of the day before. Nothing changes on that day.
 			change = at.Add(24 * time.Hour)
 		}
 		if change.IsZero() || opens.Before(change) {
@@ -141,8 +140,8 @@ func (w *window) next(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// last is when the window that is open at the time opened last; zero if none
-// is open.
+// last returns the latest time at which the window opened, if it is still open
+// at the time; zero if it is not.
 func (w *window) last(at time.Time) time.Time {
 	next := func(since time.Time) (time.Time, bool) {
 		next := w.next(since)
@@ -152,7 +151,7 @@ func (w *window) last(at time.Time) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	for late := at; ; { // it has not opened after late
+	for late := at; ; { // bisect: the window does not open after late
 		later, ok := next(opened)
 		if !ok {
 			return opened
@@ -164,11 +163,11 @@ func (w *window) last(at time.Time) time.Time {
 	}
 }
 
-// searched is how far ahead the schedule looks for a time. A 29 February may
-// be eight years away.
+// searched is how many years ahead cron looks for a time. The next 29 February
+// may be eight years away, so after looks twice.
 const searched = 5
 
-// after is the next time on the wall's clock; zero for never.
+// after returns the schedule's next local time; zero for never.
 func (w *window) after(since time.Time) time.Time {
 	if next := w.schedule.Next(since); !next.IsZero() {
 		return next
@@ -176,13 +175,12 @@ func (w *window) after(since time.Time) time.Time {
 	return w.schedule.Next(since.AddDate(searched, 0, 0))
 }
 
-// wall is what a clock shows at the time, with such an offset from UTC in
-// seconds, written as a time in UTC.
+// wall returns the local time at an offset from UTC in seconds, written as UTC.
 func wall(at time.Time, offset int) time.Time { return at.UTC().Add(seconds(offset)) }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// star is what cron sets in a field that is one.
+// star is the bit that cron sets for a field that is *.
 const star = 1 << 63
 
 const cronFields = `write five fields (minute, hour, day, month, weekday), such as "0 2 * * 6"`
@@ -200,22 +198,22 @@ func parseWindow(v *v1alpha1.Window) (window, error) {
 	name := value(v.TimeZone, "UTC")
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return window{}, fmt.Errorf("timeZone: %q is no name of the IANA database; write one such as Europe/Berlin, or none for UTC", name)
+		return window{}, fmt.Errorf("timeZone: %q is not in the IANA time zone database; write one such as Europe/Berlin, or leave it out for UTC", name)
 	}
 	return window{schedule, v.Duration.Duration, zone}, nil
 }
 
 func parseSchedule(text string) (*cron.SpecSchedule, error) {
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
-		return nil, fmt.Errorf("%q names a time zone; write that into timeZone", text)
+		return nil, fmt.Errorf("%q names a time zone; write it into timeZone instead", text)
 	}
 	parsed, err := fiveFields.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q cannot be read (%w); %s", text, err, cronFields)
+		return nil, fmt.Errorf("%q cannot be parsed (%w); %s", text, err, cronFields)
 	}
 	s, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, fmt.Errorf("%q counts from no fixed time; %s", text, cronFields)
+		return nil, fmt.Errorf("%q has no fixed start; %s", text, cronFields)
 	}
 	s.Location = time.UTC
 	if slices.Contains([]uint64{s.Minute, s.Hour, s.Dom, s.Month, s.Dow}, 0) {

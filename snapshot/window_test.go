@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// win is a window, of the time zone if that is not empty.
+// win returns a window, in a time zone unless that is empty.
 func win(schedule, zone string, d time.Duration) v1alpha1.Window {
 	w := v1alpha1.Window{Schedule: schedule, Duration: &metav1.Duration{Duration: d}}
 	if zone != "" {
@@ -36,34 +36,34 @@ func TestWindows_At(t *testing.T) {
 	}{
 		"none":                {"no windows are no limit", nil, "2026-06-01T00:00:00Z", true, ""},
 		"before":              {"the next one is on Saturday", []v1alpha1.Window{weekend}, "2026-06-01T00:00:00Z", false, "2026-06-06T02:00:00Z"},
-		"almost":              {"a nanosecond early is early", []v1alpha1.Window{weekend}, "2026-06-06T01:59:59.999999999Z", false, "2026-06-06T02:00:00Z"},
-		"opens":               {"it opens on the instant", []v1alpha1.Window{weekend}, "2026-06-06T02:00:00Z", true, "2026-06-06T04:00:00Z"},
-		"within":              {"until it is over", []v1alpha1.Window{weekend}, "2026-06-06T03:59:59.999999999Z", true, "2026-06-06T04:00:00Z"},
-		"closes":              {"it is shut on the instant", []v1alpha1.Window{weekend}, "2026-06-06T04:00:00Z", false, "2026-06-13T02:00:00Z"},
-		"another zone's time": {"an instant is one wherever", []v1alpha1.Window{weekend}, "2026-06-06T04:30:00+02:00", true, "2026-06-06T04:00:00Z"},
-		"summer":              {"02:30 there", []v1alpha1.Window{night}, "2026-07-01T00:29:00Z", false, "2026-07-01T00:30:00Z"},
-		"winter":              {"02:30 there", []v1alpha1.Window{night}, "2026-01-01T01:29:00Z", false, "2026-01-01T01:30:00Z"},
-		"far ahead":           {"31 December 2040 comes and goes", []v1alpha1.Window{win("0 3 1 1 *", berlin, time.Hour)}, "2040-12-31T12:00:00Z", false, "2041-01-01T02:00:00Z"},
-		"skipped":             {"the clocks go from 2 to 3, and the night's window opens then", []v1alpha1.Window{night}, "2026-03-29T00:59:59Z", false, "2026-03-29T01:00:00Z"},
-		"skipped, open":       {"for its whole duration", []v1alpha1.Window{night}, "2026-03-29T01:00:00Z", true, "2026-03-29T02:00:00Z"},
-		"skipped, every hour": {"the next hour's comes anyway", []v1alpha1.Window{win("30 * * * *", berlin, time.Minute)}, "2026-03-29T00:45:00Z", false, "2026-03-29T01:30:00Z"},
+		"almost":              {"it is shut until the exact instant", []v1alpha1.Window{weekend}, "2026-06-06T01:59:59.999999999Z", false, "2026-06-06T02:00:00Z"},
+		"opens":               {"it opens at the exact instant", []v1alpha1.Window{weekend}, "2026-06-06T02:00:00Z", true, "2026-06-06T04:00:00Z"},
+		"within":              {"it stays open until its duration has passed", []v1alpha1.Window{weekend}, "2026-06-06T03:59:59.999999999Z", true, "2026-06-06T04:00:00Z"},
+		"closes":              {"it is shut at the exact instant", []v1alpha1.Window{weekend}, "2026-06-06T04:00:00Z", false, "2026-06-13T02:00:00Z"},
+		"another zone's time": {"the zone of the given time makes no difference", []v1alpha1.Window{weekend}, "2026-06-06T04:30:00+02:00", true, "2026-06-06T04:00:00Z"},
+		"summer":              {"02:30 is local time", []v1alpha1.Window{night}, "2026-07-01T00:29:00Z", false, "2026-07-01T00:30:00Z"},
+		"winter":              {"02:30 is local time", []v1alpha1.Window{night}, "2026-01-01T01:29:00Z", false, "2026-01-01T01:30:00Z"},
+		"far ahead":           {"the search passes 31 December 2040, where ZoneBounds is wrong", []v1alpha1.Window{win("0 3 1 1 *", berlin, time.Hour)}, "2040-12-31T12:00:00Z", false, "2041-01-01T02:00:00Z"},
+		"skipped":             {"the clocks go from 2 to 3, and the nightly window opens then", []v1alpha1.Window{night}, "2026-03-29T00:59:59Z", false, "2026-03-29T01:00:00Z"},
+		"skipped, open":       {"it stays open for its whole duration", []v1alpha1.Window{night}, "2026-03-29T01:00:00Z", true, "2026-03-29T02:00:00Z"},
+		"skipped, every hour": {"an hourly window waits for its next time", []v1alpha1.Window{win("30 * * * *", berlin, time.Minute)}, "2026-03-29T00:45:00Z", false, "2026-03-29T01:30:00Z"},
 		"skipped midnight":    {"Cairo goes from 0 to 1", []v1alpha1.Window{win("@daily", "Africa/Cairo", time.Hour)}, "2026-04-23T20:00:00Z", false, "2026-04-23T22:00:00Z"},
-		"later that night":    {"the clocks go from 2 to 3, which is nothing to it", []v1alpha1.Window{win("0 5 * * *", berlin, time.Hour)}, "2026-03-29T00:59:59Z", false, "2026-03-29T03:00:00Z"},
+		"later that night":    {"the clocks skip no time of this schedule", []v1alpha1.Window{win("0 5 * * *", berlin, time.Hour)}, "2026-03-29T00:59:59Z", false, "2026-03-29T03:00:00Z"},
 		"on the change":       {"2 o'clock comes twice, and the second is the change", []v1alpha1.Window{win("0 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:15:00Z", false, "2026-10-25T01:00:00Z"},
 		"not skipped":         {"3 is the first hour after the change", []v1alpha1.Window{win("0 3 * * *", berlin, time.Hour)}, "2026-03-28T12:00:00Z", false, "2026-03-29T01:00:00Z"},
-		"repeated":            {"02:30 for the first time", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:00:00Z", false, "2026-10-25T00:30:00Z"},
-		"repeated again":      {"and for the second", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:45:00Z", false, "2026-10-25T01:30:00Z"},
-		"repeated, joined":    {"from 02:30 to 03:30 on the wall", []v1alpha1.Window{night}, "2026-10-25T00:30:00Z", true, "2026-10-25T02:30:00Z"},
-		"overlap":             {"one takes over from the other", []v1alpha1.Window{win("0 1 * * *", "", 2*time.Hour), win("0 2 * * *", "", 3*time.Hour)}, "2026-06-06T01:30:00Z", true, "2026-06-06T05:00:00Z"},
-		"within another":      {"the short one shuts nothing", []v1alpha1.Window{win("0 1 * * *", "", 5*time.Hour), win("0 2 * * *", "", time.Hour)}, "2026-06-06T02:30:00Z", true, "2026-06-06T06:00:00Z"},
-		"touching":            {"there is nothing between them", []v1alpha1.Window{win("0 1 * * *", "", time.Hour), win("0 2 * * *", "", time.Hour)}, "2026-06-06T01:30:00Z", true, "2026-06-06T03:00:00Z"},
+		"repeated":            {"it opens at the first 02:30", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:00:00Z", false, "2026-10-25T00:30:00Z"},
+		"repeated again":      {"it opens again at the second 02:30", []v1alpha1.Window{win("30 2 * * *", berlin, 15*time.Minute)}, "2026-10-25T00:45:00Z", false, "2026-10-25T01:30:00Z"},
+		"repeated, joined":    {"both windows touch, from the first 02:30 to 03:30", []v1alpha1.Window{night}, "2026-10-25T00:30:00Z", true, "2026-10-25T02:30:00Z"},
+		"overlap":             {"until is the end of the later one", []v1alpha1.Window{win("0 1 * * *", "", 2*time.Hour), win("0 2 * * *", "", 3*time.Hour)}, "2026-06-06T01:30:00Z", true, "2026-06-06T05:00:00Z"},
+		"within another":      {"the end of the short one does not shut the long one", []v1alpha1.Window{win("0 1 * * *", "", 5*time.Hour), win("0 2 * * *", "", time.Hour)}, "2026-06-06T02:30:00Z", true, "2026-06-06T06:00:00Z"},
+		"touching":            {"there is no gap between them", []v1alpha1.Window{win("0 1 * * *", "", time.Hour), win("0 2 * * *", "", time.Hour)}, "2026-06-06T01:30:00Z", true, "2026-06-06T03:00:00Z"},
 		"first of two":        {"the one that opens first", []v1alpha1.Window{win("0 5 * * *", "", time.Hour), win("0 4 * * *", "", time.Hour)}, "2026-06-06T01:30:00Z", false, "2026-06-06T04:00:00Z"},
-		"longer than period":  {"always open; ask again", []v1alpha1.Window{win("0 0 * * *", "", 36*time.Hour)}, "2026-06-01T06:00:00Z", true, "2026-06-25T12:00:00Z"},
-		"not on the minute":   {"a duration is exact", []v1alpha1.Window{win("0 0 * * *", "", 1500*time.Millisecond)}, "2026-06-01T00:00:01.4Z", true, "2026-06-01T00:00:01.5Z"},
-		"leap day":            {"it comes", []v1alpha1.Window{win("0 0 29 2 *", "", time.Hour)}, "2026-06-01T00:00:00Z", false, "2028-02-29T00:00:00Z"},
-		"no leap day":         {"2100 has none, and it comes all the same", []v1alpha1.Window{win("0 0 29 2 *", "", time.Hour)}, "2097-06-01T00:00:00Z", false, "2104-02-29T00:00:00Z"},
-		"one is bad":          {"the other opens", []v1alpha1.Window{win("nonsense", "", time.Hour), weekend}, "2026-06-06T02:00:00Z", true, "2026-06-06T04:00:00Z"},
-		"all are bad":         {"what cannot be read never opens", []v1alpha1.Window{win("nonsense", "", time.Hour)}, "2026-06-06T02:00:00Z", false, ""},
+		"longer than period":  {"always open: until is only bounded", []v1alpha1.Window{win("0 0 * * *", "", 36*time.Hour)}, "2026-06-01T06:00:00Z", true, "2026-06-25T12:00:00Z"},
+		"not on the minute":   {"a duration is not rounded", []v1alpha1.Window{win("0 0 * * *", "", 1500*time.Millisecond)}, "2026-06-01T00:00:01.4Z", true, "2026-06-01T00:00:01.5Z"},
+		"leap day":            {"29 February is found", []v1alpha1.Window{win("0 0 29 2 *", "", time.Hour)}, "2026-06-01T00:00:00Z", false, "2028-02-29T00:00:00Z"},
+		"no leap day":         {"2100 has no 29 February, so the next one is eight years away", []v1alpha1.Window{win("0 0 29 2 *", "", time.Hour)}, "2097-06-01T00:00:00Z", false, "2104-02-29T00:00:00Z"},
+		"one is bad":          {"the valid window still opens", []v1alpha1.Window{win("nonsense", "", time.Hour), weekend}, "2026-06-06T02:00:00Z", true, "2026-06-06T04:00:00Z"},
+		"all are bad":         {"an invalid window never opens", []v1alpha1.Window{win("nonsense", "", time.Hour)}, "2026-06-06T02:00:00Z", false, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestWindows_At(t *testing.T) {
 				got += until.Format(time.RFC3339Nano)
 			}
 			if want := fmt.Sprint(tc.open, " ", tc.until); got != want {
-				t.Errorf("%s: %s instead of %s", tc.reason, got, want)
+				t.Errorf("%s: got %s, want %s", tc.reason, got, want)
 			}
 		})
 	}
@@ -86,25 +86,25 @@ func TestWindows_At(t *testing.T) {
 func TestWindows_Problem(t *testing.T) {
 	t.Parallel()
 	const fields = `; write five fields (minute, hour, day, month, weekday), such as "0 2 * * 6"`
-	const zones = ` is no name of the IANA database; write one such as Europe/Berlin, or none for UTC`
+	const zones = ` is not in the IANA time zone database; write one such as Europe/Berlin, or leave it out for UTC`
 	cases := map[string]struct {
 		reason  string
 		windows []v1alpha1.Window
 		want    string
 	}{
 		"good":         {"no problem", []v1alpha1.Window{win("0 2 * * sat", "Asia/Kolkata", time.Hour), win("@weekly", "", time.Hour)}, ""},
-		"nonsense":     {"it names the field", []v1alpha1.Window{win("x", "", time.Hour)}, `f[0].schedule: "x" cannot be read (expected exactly 5 fields, found 1: [x])` + fields},
-		"seconds":      {"there is no field for them", []v1alpha1.Window{win("0 0 2 * * 6", "", time.Hour)}, `f[0].schedule: "0 0 2 * * 6" cannot be read (expected exactly 5 fields, found 6: [0 0 2 * * 6])` + fields},
-		"out of range": {"it says what of", []v1alpha1.Window{win("0 24 * * *", "", time.Hour)}, `f[0].schedule: "0 24 * * *" cannot be read (end of range (24) above maximum (23): 24)` + fields},
-		"every":        {"it would begin anew at each look", []v1alpha1.Window{win("@every 1h", "", time.Hour)}, `f[0].schedule: "@every 1h" counts from no fixed time` + fields},
-		"empty field":  {"cron takes it for a field without a time", []v1alpha1.Window{win("0 , * * *", "", time.Hour)}, `f[0].schedule: "0 , * * *" has an empty field` + fields},
-		"no such day":  {"it would never come", []v1alpha1.Window{win("0 0 31 2 *", "", time.Hour)}, `f[0].schedule: "0 0 31 2 *" names no day that there is` + fields},
-		"zone inside":  {"there is a field for it", []v1alpha1.Window{win("TZ=Asia/Tokyo 0 0 * * *", "", time.Hour)}, `f[0].schedule: "TZ=Asia/Tokyo 0 0 * * *" names a time zone; write that into timeZone`},
-		"zone alone":   {"cron itself panics at it", []v1alpha1.Window{win("CRON_TZ=UTC", "", time.Hour)}, `f[0].schedule: "CRON_TZ=UTC" names a time zone; write that into timeZone`},
-		"unknown zone": {"the place is named", []v1alpha1.Window{win("@daily", "", time.Hour), win("@daily", "Europe/Atlantis", time.Hour)}, `f[1].timeZone: "Europe/Atlantis"` + zones},
-		"local zone":   {"it would depend on the machine", []v1alpha1.Window{win("@daily", "Local", time.Hour)}, `f[0].timeZone: "Local"` + zones},
-		"no duration":  {"it would be over at once", []v1alpha1.Window{{Schedule: "@daily"}}, "f[0].duration: must be more than 0s; write one such as 2h"},
-		"two":          {"both are named", []v1alpha1.Window{win("@daily", "", 0), win("@daily", "Mars", time.Hour)}, `f[0].duration: must be more than 0s; write one such as 2h; f[1].timeZone: "Mars"` + zones},
+		"nonsense":     {"the message names the field", []v1alpha1.Window{win("x", "", time.Hour)}, `f[0].schedule: "x" cannot be parsed (expected exactly 5 fields, found 1: [x])` + fields},
+		"seconds":      {"a schedule has no field for seconds", []v1alpha1.Window{win("0 0 2 * * 6", "", time.Hour)}, `f[0].schedule: "0 0 2 * * 6" cannot be parsed (expected exactly 5 fields, found 6: [0 0 2 * * 6])` + fields},
+		"out of range": {"the message names the range", []v1alpha1.Window{win("0 24 * * *", "", time.Hour)}, `f[0].schedule: "0 24 * * *" cannot be parsed (end of range (24) above maximum (23): 24)` + fields},
+		"every":        {"@every would start again at each call", []v1alpha1.Window{win("@every 1h", "", time.Hour)}, `f[0].schedule: "@every 1h" has no fixed start` + fields},
+		"empty field":  {"cron accepts an empty field, which matches no time", []v1alpha1.Window{win("0 , * * *", "", time.Hour)}, `f[0].schedule: "0 , * * *" has an empty field` + fields},
+		"no such day":  {"the window would never open", []v1alpha1.Window{win("0 0 31 2 *", "", time.Hour)}, `f[0].schedule: "0 0 31 2 *" names no day that there is` + fields},
+		"zone inside":  {"time zones have a field of their own", []v1alpha1.Window{win("TZ=Asia/Tokyo 0 0 * * *", "", time.Hour)}, `f[0].schedule: "TZ=Asia/Tokyo 0 0 * * *" names a time zone; write it into timeZone instead`},
+		"zone alone":   {"cron panics at a zone without fields", []v1alpha1.Window{win("CRON_TZ=UTC", "", time.Hour)}, `f[0].schedule: "CRON_TZ=UTC" names a time zone; write it into timeZone instead`},
+		"unknown zone": {"the message names the index", []v1alpha1.Window{win("@daily", "", time.Hour), win("@daily", "Europe/Atlantis", time.Hour)}, `f[1].timeZone: "Europe/Atlantis"` + zones},
+		"local zone":   {"Local depends on the machine", []v1alpha1.Window{win("@daily", "Local", time.Hour)}, `f[0].timeZone: "Local"` + zones},
+		"no duration":  {"the window would close at once", []v1alpha1.Window{{Schedule: "@daily"}}, "f[0].duration: must be more than 0s; write one such as 2h"},
+		"two":          {"the message names both", []v1alpha1.Window{win("@daily", "", 0), win("@daily", "Mars", time.Hour)}, `f[0].duration: must be more than 0s; write one such as 2h; f[1].timeZone: "Mars"` + zones},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,16 +118,15 @@ func TestWindows_Problem(t *testing.T) {
 func TestUpdateWindows(t *testing.T) {
 	t.Parallel()
 	if open, _ := UpdateWindows(&v1alpha1.PoolSpec{}).At(time.Unix(0, 0)); !open {
-		t.Error("a pool without a policy is shut")
+		t.Error("the windows of a pool without a policy are shut")
 	}
 	w := UpdateWindows(&v1alpha1.PoolSpec{Update: &v1alpha1.Update{Windows: []v1alpha1.Window{win("x", "", time.Hour)}}})
 	if !strings.HasPrefix(w.Problem(), "spec.update.windows[0].schedule: ") {
-		t.Errorf("the field is not named: %s", w.Problem())
+		t.Errorf("the message does not name the field: %s", w.Problem())
 	}
 }
 
-// TestWindows_byTheMinute: At is what is found by looking at the wall's clock
-// every minute.
+// TestWindows_byTheMinute: At agrees with a search that tries every minute.
 func TestWindows_byTheMinute(t *testing.T) {
 	t.Parallel()
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"}
@@ -154,26 +153,27 @@ func TestWindows_byTheMinute(t *testing.T) {
 		}
 		at = at.Add(time.Duration(rapid.IntRange(-24*60, 48*60).Draw(t, "minute")) * time.Minute)
 		open, until := w.At(at)
-		if want := look(w, at); want != open {
-			t.Fatalf("open at %s is %t", at, open)
+		if want := openByMinute(w, at); want != open {
+			t.Fatalf("open at %s: got %t, want %t", at, open, want)
 		}
 		end := at.Add(3 * time.Hour)
 		for now := at; now.Before(end) && (until.IsZero() || now.Before(until)); now = now.Add(time.Minute) {
-			if look(w, now) != open {
-				t.Fatalf("it changes at %s, not at %s", now, until)
+			if openByMinute(w, now) != open {
+				t.Fatalf("open changes at %s, but until is %s", now, until)
 			}
 		}
-		if !open && until.Before(end) && !look(w, until) {
-			t.Fatalf("it does not open at %s", until)
+		if !open && until.Before(end) && !openByMinute(w, until) {
+			t.Fatalf("no window opens at %s, which is until", until)
 		}
 	})
 }
 
-// look tells whether a window is open, by a look at every minute's clock.
-func look(w Windows, at time.Time) bool {
+// openByMinute reports whether a window is open: it tries every minute at which
+// one could have opened.
+func openByMinute(w Windows, at time.Time) bool {
 	for _, v := range w.valid {
 		for opens := at; opens.After(at.Add(-v.duration)); opens = opens.Add(-time.Minute) {
-			if shows(&v, opens) {
+			if opensAt(&v, opens) {
 				return true
 			}
 		}
@@ -181,9 +181,9 @@ func look(w Windows, at time.Time) bool {
 	return false
 }
 
-// shows tells that the wall's clock shows a time of the schedule in that
-// minute, or has just skipped one of an hour that it names.
-func shows(w *window, at time.Time) bool {
+// opensAt reports whether the window opens in that minute: the local time is one
+// of the schedule, or the clocks have just skipped one and the hour is not *.
+func opensAt(w *window, at time.Time) bool {
 	match := func(c time.Time) bool {
 		return w.schedule.Minute>>c.Minute()&1 == 1 && w.schedule.Hour>>c.Hour()&1 == 1 && w.schedule.Dow>>int(c.Weekday())&1 == 1
 	}
@@ -203,7 +203,7 @@ func shows(w *window, at time.Time) bool {
 	return false
 }
 
-// FuzzWindow: no text hangs or breaks the reader, and what it accepts opens.
+// FuzzWindow: no text makes the parser panic or hang, and an accepted window opens.
 func FuzzWindow(f *testing.F) {
 	for _, text := range []string{"0 2 * * 6", "@daily", "@every 1s", "TZ=UTC", "*/5 0-4,6 ? jan-mar/2 sun", "0 0 29 2 *", "0 0 31 2 *", ", , , , ,", "59/99999999999 * * * *"} {
 		f.Add(text, "Europe/Berlin", int64(time.Hour), int64(1_780_000_000))
@@ -215,7 +215,7 @@ func FuzzWindow(f *testing.F) {
 		open, until := w.At(at)
 		if w.Problem() != "" {
 			if open || !until.IsZero() {
-				t.Fatalf("open %t until %s in spite of %s", open, until, w.Problem())
+				t.Fatalf("open %t until %s, but it is invalid: %s", open, until, w.Problem())
 			}
 			return
 		}

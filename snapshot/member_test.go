@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// What was stored and read again is stored as it was: nothing is written
-// because a time has more digits than the API keeps.
+// A status that was stored and read is stored again unchanged. Otherwise the
+// digits of a time that the API drops would cause a write in every pass.
 func TestSetStatus_Settles(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{0, 1, 499 * time.Microsecond, time.Millisecond, 1234567891 * time.Nanosecond} {
