@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// Canonical returns the canonical form of a JSON document, itself JSON: of
-// documents that mean the same, as the package comment defines it, and of no
-// others, it is the same bytes. The canonical form of a canonical form is
+// Canonical returns the canonical form of a JSON document, which is JSON too.
+// Two documents have the same canonical form exactly if they mean the same, as
+// the package comment defines it. The canonical form of a canonical form is
 // itself, and that of every empty document is null.
 //
-// The error says what is wrong and, beyond plain syntax, at which path.
+// An error names the problem and, except for syntax errors, its path.
 func Canonical(document []byte) ([]byte, error) {
 	v, err := parse(document)
 	if err != nil {
@@ -64,8 +64,8 @@ func appendObject(dst []byte, object map[string]any) []byte {
 	return append(dst, '}')
 }
 
-// appendString escapes what JSON requires to be escaped and nothing else.
-// encoding/json escapes more, and what more depends on its release.
+// appendString escapes only what JSON requires. encoding/json escapes more, and
+// differs between releases.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -27,7 +27,7 @@ func TestCanonical(t *testing.T) {
 			want:   `{"a":{"c":3,"d":2},"b":1}`,
 		},
 		"keys are sorted by code point": {
-			reason: "UTF-16 code units would put U+FB01 behind U+1F600",
+			reason: "sorting by UTF-16 code unit would put U+FB01 behind U+1F600",
 			in:     `{"😀":1,"ﬁ":2,"z":3}`,
 			want:   `{"z":3,"ﬁ":2,"😀":1}`,
 		},
@@ -41,23 +41,23 @@ func TestCanonical(t *testing.T) {
 			in:     `{"a":null,"b":[],"c":{},"d":1}`,
 			want:   `{"d":1}`,
 		},
-		"empty through and through": {
+		"empty members only": {
 			reason: "an object whose members are all empty is empty itself",
 			in:     `{"a":{"b":{"c":null,"d":[]}}}`,
 			want:   `null`,
 		},
 		"empty document": {
-			reason: "a document is no exception",
+			reason: "an empty document is null, like an empty member",
 			in:     `{}`,
 			want:   `null`,
 		},
 		"empty elements": {
-			reason: "an element counts even when it is empty; which kind of empty does not",
+			reason: "an empty element keeps its place, and all kinds of empty are the same",
 			in:     `[null,[],{},{"a":null}]`,
 			want:   `[null,null,null,null]`,
 		},
 		"values that look empty": {
-			reason: "an environment variable set to nothing is not one that is unset",
+			reason: "an empty environment variable differs from an absent one",
 			in:     `{"a":"","b":0,"c":false}`,
 			want:   `{"a":"","b":0,"c":false}`,
 		},
@@ -77,7 +77,7 @@ func TestCanonical(t *testing.T) {
 			want:   `[0,0,0,0,0]`,
 		},
 		"numbers that no float64 holds": {
-			reason: "neighbours beyond 2^53 are two numbers",
+			reason: "neighbouring integers beyond 2^53 stay different",
 			in:     `[9007199254740992,9007199254740993,-9223372036854775808,18446744073709551615]`,
 			want:   `[9007199254740992,9007199254740993,-9223372036854775808,18446744073709551615]`,
 		},
@@ -87,17 +87,17 @@ func TestCanonical(t *testing.T) {
 			want:   `[1.5,-1.5,0.000001,1e-7,123456789,0.1000000000000000055511151231257827]`,
 		},
 		"long numbers": {
-			reason: "a small document does not become a large one",
+			reason: "an exponent keeps a small document small",
 			in:     `[100000000000000000000,1000000000000000000000,1e1000,-1.25e-1000,1234567890123456789012345]`,
 			want:   `[100000000000000000000,1e+21,1e+1000,-1.25e-1000,1.234567890123456789012345e+24]`,
 		},
 		"spellings of a string": {
-			reason: "an escape is the character that it stands for",
+			reason: "an escape means the same as the character that it encodes",
 			in:     `["\u0041\/\ud83d\ude00\u00e9","A/😀é"]`,
 			want:   `["A/😀é","A/😀é"]`,
 		},
 		"characters that must be escaped": {
-			reason: "the result is JSON again, and has one spelling for each",
+			reason: "the result is valid JSON, with one spelling for each character",
 			in:     `"\"\\\b\f\n\r\t\u0000\u001F<>&\u2028"`,
 			want:   `"\"\\\u0008\u000c\u000a\u000d\u0009\u0000\u001f<>&` + "\u2028" + `"`,
 		},
@@ -112,7 +112,7 @@ func TestCanonical(t *testing.T) {
 			want:   "[\"\u00e9\",\"e\u0301\"]",
 		},
 		"numbers and strings": {
-			reason: "what is quoted is a string",
+			reason: "a quoted value is a string",
 			in:     `[1,"1",true,"true",null,"null"]`,
 			want:   `[1,"1",true,"true",null,"null"]`,
 		},
@@ -143,25 +143,25 @@ func TestCanonical_refused(t *testing.T) {
 		in     string
 		want   string // part of the message
 	}{
-		"nothing":                {"no document is not the empty document", ``, "unexpected end"},
+		"nothing":                {"no input is not an empty document", ``, "unexpected end"},
 		"two values":             {"the second would be ignored", `{} {}`, "after top-level value"},
-		"a comma too many":       {"this is no JSON", `{"a":[1,]}`, "invalid character"},
-		"a leading zero":         {"some readers take it for octal", `{"a":01}`, "invalid character"},
+		"a comma too many":       {"JSON has no trailing comma", `{"a":[1,]}`, "invalid character"},
+		"a leading zero":         {"some parsers read it as octal", `{"a":01}`, "invalid character"},
 		"not a number":           {"JSON has no NaN", `{"a":NaN}`, "invalid character"},
-		"duplicate key":          {"readers disagree about which one counts", `{"a":{"b":1,"b":1}}`, "template.a.b: duplicate key"},
+		"duplicate key":          {"parsers disagree about which value counts", `{"a":{"b":1,"b":1}}`, "template.a.b: duplicate key"},
 		"duplicate by escape":    {"keys are compared after decoding", `{"a":1,"\u0061":2}`, "template.a: duplicate key"},
 		"duplicate, one empty":   {"a dropped member is still a member", `{"a":1,"a":null}`, "template.a: duplicate key"},
-		"duplicate in a list":    {"the message names the place", `{"a":[{},{"x.y":1,"x.y":2}]}`, `template.a[1]["x.y"]: duplicate key`},
-		"invalid UTF-8":          {"two documents would become one", "{\"a\":\"\xff\"}", "invalid UTF-8"},
-		"half a surrogate pair":  {"it is no character", `{"a":"\ud800"}`, "half a surrogate pair at offset 6"},
-		"the other half":         {"it is no character either", `{"a":"\udc00x"}`, "half a surrogate pair"},
-		"two first halves":       {"they are no pair", `"\ud800\ud800"`, "half a surrogate pair"},
-		"halves apart":           {"they are no pair", `"\ud800 \udc00"`, "half a surrogate pair"},
-		"an exponent too great":  {"nothing can hold it", `{"a":1e1001}`, "template.a: number 1e1001: beyond"},
-		"an exponent too small":  {"nothing can hold it", `[1e-1001]`, "template[0]: number 1e-1001: beyond"},
-		"an exponent no int has": {"nothing can hold it", `1e99999999999999999999`, "beyond"},
-		"too deep":               {"the stack of whoever reads it is not infinite", nest(revision.MaxDepth + 1), "nested more than 128 deep"},
-		"far too deep":           {"nor is that of the syntax check", nest(1_000_000), "max depth"},
+		"duplicate in a list":    {"the message names the path", `{"a":[{},{"x.y":1,"x.y":2}]}`, `template.a[1]["x.y"]: duplicate key`},
+		"invalid UTF-8":          {"replacing bad bytes would make different documents equal", "{\"a\":\"\xff\"}", "invalid UTF-8"},
+		"half a surrogate pair":  {"a high half alone is not a character", `{"a":"\ud800"}`, "half a surrogate pair at offset 6"},
+		"the other half":         {"a low half alone is not a character", `{"a":"\udc00x"}`, "half a surrogate pair"},
+		"two first halves":       {"two high halves are not a pair", `"\ud800\ud800"`, "half a surrogate pair"},
+		"halves apart":           {"separated halves are not a pair", `"\ud800 \udc00"`, "half a surrogate pair"},
+		"an exponent too great":  {"it is beyond MaxExponent", `{"a":1e1001}`, "template.a: number 1e1001: beyond"},
+		"an exponent too small":  {"it is beyond MaxExponent", `[1e-1001]`, "template[0]: number 1e-1001: beyond"},
+		"an exponent no int has": {"its exponent overflows an int", `1e99999999999999999999`, "beyond"},
+		"too deep":               {"readers recurse, and their stack is finite", nest(revision.MaxDepth + 1), "nested more than 128 deep"},
+		"far too deep":           {"the syntax check has a limit of its own", nest(1_000_000), "max depth"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestCanonical_refused(t *testing.T) {
 				t.Errorf("%s: got error %q, want one with %q", tt.reason, err, tt.want)
 			}
 			if len(err.Error()) > 500 {
-				t.Errorf("the message has %d bytes", len(err.Error()))
+				t.Errorf("the message has %d bytes, want at most 500", len(err.Error()))
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestCanonical_refused(t *testing.T) {
 func TestCanonical_depth(t *testing.T) {
 	t.Parallel()
 	if _, err := revision.Canonical([]byte(nest(revision.MaxDepth))); err != nil {
-		t.Errorf("as deep as is allowed: %v", err)
+		t.Errorf("a document of MaxDepth is refused: %v", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestCanonical_spelling(t *testing.T) {
 			t.Fatalf("two spellings of one document differ:\n%s", diff)
 		}
 		if again := canonical(t, a); again != a {
-			t.Fatalf("the canonical form of %s is %s", a, again)
+			t.Fatalf("the canonical form %s is not its own canonical form, but %s", a, again)
 		}
 		if !json.Valid([]byte(a)) {
 			t.Fatalf("not JSON: %s", a)
@@ -206,8 +206,8 @@ func TestCanonical_spelling(t *testing.T) {
 	})
 }
 
-// TestCanonical_injective compares it with an independent definition of what
-// is the same.
+// TestCanonical_injective: two documents have one canonical form exactly if
+// prune, an independent definition of sameness, finds them the same.
 func TestCanonical_injective(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -215,7 +215,7 @@ func TestCanonical_injective(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		a, b := canonical(t, spell(r, v)), canonical(t, spell(r, w))
 		if want := cmp.Equal(prune(v), prune(w)); want != (a == b) {
-			t.Fatalf("same: %v, but canonical forms\n%s\n%s", want, a, b)
+			t.Fatalf("documents are the same: %v, but their canonical forms are\n%s\n%s", want, a, b)
 		}
 	})
 }
@@ -264,7 +264,7 @@ func FuzzCanonical(f *testing.F) {
 		for _, same := range []string{string(got), spell(r, v)} {
 			again, err := revision.Canonical([]byte(same))
 			if err != nil || !bytes.Equal(got, again) {
-				t.Fatalf("%q\nbecame   %q\nbut as   %q\nbecame   %q (%v)", in, got, same, again, err)
+				t.Fatalf("canonical form of %q: %q\nspelled as        %q: %q (%v)", in, got, same, again, err)
 			}
 		}
 	})
@@ -377,8 +377,8 @@ func spellNumber(r *rand.Rand, s string) string {
 	return s
 }
 
-// prune is the package's definition of sameness, written down once more: two
-// values mean the same if they are equal when pruned.
+// prune is an independent definition of sameness: two values mean the same if
+// they are equal after pruning.
 func prune(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -417,7 +417,7 @@ func canonical(t *rapid.T, in string) string {
 func rational(t *rapid.T, literal string) *big.Rat {
 	x, ok := new(big.Rat).SetString(literal)
 	if !ok {
-		t.Fatalf("%s is no number", literal)
+		t.Fatalf("%s is not a number", literal)
 	}
 	return x
 }

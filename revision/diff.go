@@ -9,12 +9,12 @@ import (
 // MaxDiff is the number of paths that Diff returns at most.
 const MaxDiff = 16
 
-// Diff returns the paths in which two documents differ, such as
-// template.process.args[2]: sorted by key, a list's elements by index. What
-// only one of them has is named by its outermost path. Documents with one
-// canonical form have no difference. At most [MaxDiff] strings are returned,
-// the last of which then says how many there are besides, "and 3 more"; a path
-// of more than 256 bytes is cut.
+// Diff returns the paths at which two documents differ, such as
+// template.process.args[2], sorted by key, and by index in a list. A subtree
+// that only one document has is one path, its outermost. Documents with the
+// same canonical form have no difference. If there are more than [MaxDiff]
+// paths, the last string counts the rest: "and 3 more". A path of more than 256
+// bytes is cut.
 //
 // A document that [Canonical] refuses differs as a whole from every other.
 func Diff(a, b []byte) []string {
@@ -28,7 +28,7 @@ func Diff(a, b []byte) []string {
 	}
 	var paths []string
 	more := 0
-	differ(func(at *path, _, _ any) {
+	onDifference(func(at *path, _, _ any) {
 		if len(paths) == MaxDiff {
 			more++
 			return
@@ -41,17 +41,17 @@ func Diff(a, b []byte) []string {
 	return paths
 }
 
-// Change is a place in which two documents differ.
+// Change is one difference between two documents.
 type Change struct {
-	// Path is the place as Diff names it.
+	// Path is the place, written as by Diff.
 	Path string
-	// Before and After are the canonical form of what each document has there,
-	// nil for nothing.
+	// Before and After are the canonical forms of the two values at Path; nil if
+	// the document has none.
 	Before, After []byte
 }
 
-// Changes returns every place in which two documents differ, in the order of
-// [Diff]. A document that [Canonical] refuses is an error.
+// Changes returns all differences of two documents, in the order of [Diff]. A
+// document that [Canonical] refuses is an error.
 func Changes(a, b []byte) ([]Change, error) {
 	before, err := parse(a)
 	if err != nil {
@@ -62,13 +62,13 @@ func Changes(a, b []byte) ([]Change, error) {
 		return nil, err
 	}
 	var found []Change
-	differ(func(at *path, a, b any) {
+	onDifference(func(at *path, a, b any) {
 		found = append(found, Change{Path: at.String(), Before: text(a), After: text(b)})
 	}).values(root(), before, after)
 	return found, nil
 }
 
-// text is the canonical form of a value that parse returned.
+// text returns the canonical form of a value that parse returned.
 func text(v any) []byte {
 	if v == nil {
 		return nil
@@ -76,10 +76,10 @@ func text(v any) []byte {
 	return appendValue(nil, v)
 }
 
-// differ is told of each place in which two documents differ.
-type differ func(at *path, a, b any)
+// onDifference is called for each difference of two documents.
+type onDifference func(at *path, a, b any)
 
-func (d differ) values(at *path, a, b any) {
+func (d onDifference) values(at *path, a, b any) {
 	switch a := a.(type) {
 	case []any:
 		if b, ok := b.([]any); ok {
@@ -99,7 +99,7 @@ func (d differ) values(at *path, a, b any) {
 	d(at, a, b)
 }
 
-func (d differ) lists(at *path, a, b []any) {
+func (d onDifference) lists(at *path, a, b []any) {
 	both := min(len(a), len(b))
 	for i := range both {
 		d.values(at.element(i), a[i], b[i])
@@ -112,7 +112,7 @@ func (d differ) lists(at *path, a, b []any) {
 	}
 }
 
-func (d differ) objects(at *path, a, b map[string]any) {
+func (d onDifference) objects(at *path, a, b map[string]any) {
 	keys := slices.Collect(maps.Keys(a))
 	for key := range b {
 		if _, ok := a[key]; !ok {
@@ -121,13 +121,13 @@ func (d differ) objects(at *path, a, b map[string]any) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		// No member is nil: an absent one differs from all that are there.
+		// No member is nil, so an absent member differs from every present one.
 		d.values(at.member(key), a[key], b[key])
 	}
 }
 
-// scalar says whether a value is neither a list nor an object, and therefore
-// comparable.
+// scalar reports whether a value is neither a list nor an object. Only scalars
+// can be compared with ==.
 func scalar(v any) bool {
 	switch v.(type) {
 	case []any, map[string]any:

@@ -21,7 +21,7 @@ func TestDiff(t *testing.T) {
 		want   []string
 	}{
 		"nothing": {
-			reason: "spelling is no difference",
+			reason: "another spelling is not a difference",
 			a:      `{"a":[1,{}],"b":null}`,
 			b:      `{"a":[1.0,null]}`,
 		},
@@ -38,7 +38,7 @@ func TestDiff(t *testing.T) {
 			want:   []string{"template.a", "template.z"},
 		},
 		"longer": {
-			reason: "indexes are in their own order, not in that of their text",
+			reason: "indexes are sorted as numbers, not as text",
 			a:      `[0,1,2,3,4,5,6,7,8]`,
 			b:      `[0,1,9,3,4,5,6,7,8,9,10]`,
 			want:   []string{"template[2]", "template[9]", "template[10]"},
@@ -56,7 +56,7 @@ func TestDiff(t *testing.T) {
 			want:   []string{"template.a", "template.b", "template.c", "template.d"},
 		},
 		"odd keys": {
-			reason: "a path can be read back by a person",
+			reason: "keys that are not plain words are quoted",
 			a:      `{"metadata":{"labels":{"app.kubernetes.io/name":"a","":"x","plain-key_1":1}}}`,
 			b:      `{"metadata":{"labels":{"app.kubernetes.io/name":"b","":"y","plain-key_1":2}}}`,
 			want: []string{
@@ -66,19 +66,19 @@ func TestDiff(t *testing.T) {
 			},
 		},
 		"all": {
-			reason: "an empty document has no paths but its root",
+			reason: "the only path of an empty document is its root",
 			a:      `{}`,
 			b:      `{"a":1}`,
 			want:   []string{"template"},
 		},
 		"not JSON": {
-			reason: "what cannot be read differs as a whole",
+			reason: "an invalid document differs as a whole",
 			a:      `{"a":1}`,
 			b:      `{"a":1`,
 			want:   []string{"template"},
 		},
 		"not JSON twice": {
-			reason: "the same bytes are the same",
+			reason: "equal bytes do not differ, even if they are invalid",
 			a:      `{"a":1`,
 			b:      `{"a":1`,
 		},
@@ -90,7 +90,7 @@ func TestDiff(t *testing.T) {
 				t.Errorf("%s: (-want +got)\n%s", tt.reason, diff)
 			}
 			if diff := cmp.Diff(tt.want, revision.Diff([]byte(tt.b), []byte(tt.a))); diff != "" {
-				t.Errorf("%s, the other way round: (-want +got)\n%s", tt.reason, diff)
+				t.Errorf("%s, with a and b swapped: (-want +got)\n%s", tt.reason, diff)
 			}
 		})
 	}
@@ -116,11 +116,11 @@ func TestDiff_bounded(t *testing.T) {
 	}
 	got = revision.Diff([]byte(`{"a":1,"x`+strings.Repeat("é", 1000)+`":1}`), []byte(`{"a":1}`))
 	if len(got) != 1 || len(got[0]) > 256 || !utf8.ValidString(got[0]) || !strings.HasSuffix(got[0], "…") {
-		t.Errorf("a long path is cut between characters: got %q", got)
+		t.Errorf("got %q, want one path, cut between characters", got)
 	}
 }
 
-// TestDiff_agrees: there is a difference exactly if the canonical forms differ.
+// TestDiff_agrees: Diff returns paths exactly if the canonical forms differ.
 func TestDiff_agrees(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestDiff_agrees(t *testing.T) {
 		b := spell(r, document().Draw(t, "b"))
 		same := canonical(t, a) == canonical(t, b)
 		if got := revision.Diff([]byte(a), []byte(b)); same != (len(got) == 0) {
-			t.Fatalf("same: %v, but the difference is %q", same, got)
+			t.Fatalf("same canonical form: %v, but Diff returns %q", same, got)
 		}
 	})
 }
@@ -153,12 +153,12 @@ func TestChanges(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{`{`, `{}`}, {`{}`, `{`}} {
 		if got, err := revision.Changes([]byte(pair[0]), []byte(pair[1])); err == nil {
-			t.Errorf("%q and %q differ in %v", pair[0], pair[1], got)
+			t.Errorf("%q and %q: got %v, want an error", pair[0], pair[1], got)
 		}
 	}
 }
 
-// TestChanges_areDiff: the places are those of Diff, all of them.
+// TestChanges_areDiff: Changes returns the paths of Diff, and those beyond MaxDiff.
 func TestChanges_areDiff(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -171,11 +171,11 @@ func TestChanges_areDiff(t *testing.T) {
 		}
 		paths := revision.Diff(a, b)
 		if len(paths) < revision.MaxDiff && len(changes) != len(paths) {
-			t.Fatalf("%d changes, but the difference is %q", len(changes), paths)
+			t.Fatalf("%d changes, but Diff returns %q", len(changes), paths)
 		}
 		for i, c := range changes[:min(len(changes), revision.MaxDiff-1)] {
 			if c.Path != paths[i] {
-				t.Fatalf("change %d is %s, but the difference is %q", i, c.Path, paths)
+				t.Fatalf("change %d is %s, but Diff returns %q", i, c.Path, paths)
 			}
 		}
 	})
@@ -188,12 +188,12 @@ func FuzzDiff(f *testing.F) {
 		if got := revision.Diff(a, a); got != nil {
 			t.Fatalf("%q differs from itself in %q", a, got)
 		}
-		there, back := revision.Diff(a, b), revision.Diff(b, a)
-		if diff := cmp.Diff(there, back); diff != "" {
-			t.Fatalf("one way and the other:\n%s", diff)
+		paths, swapped := revision.Diff(a, b), revision.Diff(b, a)
+		if diff := cmp.Diff(paths, swapped); diff != "" {
+			t.Fatalf("Diff is not symmetric:\n%s", diff)
 		}
-		if len(there) > revision.MaxDiff {
-			t.Fatalf("%d paths", len(there))
+		if len(paths) > revision.MaxDiff {
+			t.Fatalf("got %d paths, want at most %d", len(paths), revision.MaxDiff)
 		}
 	})
 }

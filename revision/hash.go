@@ -10,18 +10,16 @@ import (
 // Current is the version of the algorithm with which new revisions are named.
 const Current = 1
 
-// latest is the newest version that Hash knows. Version 2 differs from 1 in
-// nothing but its ids: it is there so that the way from one version to the
-// next is walked in tests long before it is needed.
+// latest is the newest version that Hash knows. Version 2 differs from 1 only in
+// its ids: it lets tests cover a change of version before one is needed.
 const latest = 2
 
 // length is the number of characters of an id: 57 bits, more than any pool
-// has revisions. A revision's stored template still decides, not its id alone.
+// needs. Revisions are found by their stored template, not by id alone.
 const length = 12
 
-// alphabet has no vowels and none of 0, 1 and 3, so that no id is a word. It
-// is the one that Kubernetes takes for the same reason, in
-// k8s.io/apimachinery/pkg/util/rand.
+// alphabet has no vowels and none of 0, 1 and 3, so that no id is a word. It is
+// the alphabet of k8s.io/apimachinery/pkg/util/rand.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // Versions returns the versions that Hash knows, in ascending order.
@@ -33,22 +31,21 @@ func Versions() []int {
 	return versions
 }
 
-// Hash returns the id that a version of the algorithm gives to a canonical
-// form, as [Canonical] returns it: 12 characters, a DNS label and a label
-// value. It reads the bytes as they are; those of any other form give an id
-// that nothing else has. An unknown version is an error.
+// Hash returns the id that a version of the algorithm gives to a canonical form:
+// 12 characters, valid as a DNS label and as a label value. Pass the result of
+// [Canonical]: Hash does not normalize. An unknown version is an error.
 func Hash(version int, canonical []byte) (string, error) {
 	if version < 1 || version > latest {
 		return "", fmt.Errorf("hash template: unknown version %d (known: 1 to %d)", version, latest)
 	}
 	h := sha256.New()
-	// The version goes in first, so that no two versions ever share an id.
+	// The version is hashed first, so that two versions give different ids.
 	h.Write([]byte("pawl.dev/revision/v" + strconv.Itoa(version) + "\n"))
 	h.Write(canonical)
 	return encode(binary.BigEndian.Uint64(h.Sum(nil))), nil
 }
 
-// encode writes the last digits of n, in base 27.
+// encode writes the lowest digits of n in base 27, the lowest first.
 func encode(n uint64) string {
 	var id [length]byte
 	for i := range id {

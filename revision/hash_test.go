@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/revision"
 )
 
-// A golden id that changes renames every revision in every cluster. The flag
-// is for adding inputs; what is there already must not change.
-var rewrite = flag.Bool("rewrite", false, "write testdata/golden.txt anew")
+// rewrite is for adding inputs. An id that is in the file must not change: that
+// would rename every revision in every cluster.
+var rewrite = flag.Bool("rewrite", false, "rewrite testdata/golden.txt")
 
 func TestHash_golden(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestHash_golden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("an id that was given once must never change: (-want +got)\n%s", diff)
+		t.Errorf("an id must never change: (-want +got)\n%s", diff)
 	}
 }
 
@@ -65,11 +65,11 @@ func TestHash(t *testing.T) {
 			in := fmt.Sprintf(`{"i":%d}`, i)
 			id := hash(t, version, []byte(in))
 			if !form.MatchString(id) {
-				t.Fatalf("%q is no id", id)
+				t.Fatalf("%q does not have the form of an id", id)
 			}
 			name := fmt.Sprintf("%s in version %d", in, version)
 			if other, ok := seen[id]; ok {
-				t.Fatalf("%s and %s have one id, %s", other, name, id)
+				t.Fatalf("%s and %s have the same id, %s", other, name, id)
 			}
 			seen[id] = name
 		}
@@ -80,7 +80,7 @@ func TestHash_unknownVersion(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{-1, 0, slices.Max(revision.Versions()) + 1} {
 		if id, err := revision.Hash(version, []byte(`{}`)); err == nil {
-			t.Errorf("version %d gives %s, want an error: an id that nobody can check is worse than none", version, id)
+			t.Errorf("unknown version %d: got id %s, want an error", version, id)
 		}
 	}
 }
@@ -89,14 +89,14 @@ func TestVersions(t *testing.T) {
 	t.Parallel()
 	versions := revision.Versions()
 	if !slices.Contains(versions, revision.Current) {
-		t.Errorf("the current version, %d, is not known: %v", revision.Current, versions)
+		t.Errorf("versions %v lack the current one, %d", versions, revision.Current)
 	}
 	if len(versions) < 2 {
-		t.Errorf("versions %v: a migration takes two", versions)
+		t.Errorf("got versions %v, want at least two to test a change of version", versions)
 	}
 	versions[0] = 99
 	if revision.Versions()[0] == 99 {
-		t.Error("a caller can change what is known")
+		t.Error("a caller can change the result of later calls")
 	}
 }
 

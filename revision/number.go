@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// MaxExponent is the greatest power of ten, and its negative the least, by
-// which a number's first digit may be multiplied. It is beyond every number
-// that Go, JavaScript or an API server can hold.
+// MaxExponent bounds a number's exponent in scientific notation: from
+// -MaxExponent to MaxExponent. No number that Go, JavaScript or an API server
+// can hold has a larger one.
 const MaxExponent = 1000
 
 // number is a JSON number in canonical form. Equal values are equal strings.
 type number string
 
-// parseNumber gives a JSON number literal its canonical form, with decimal
-// arithmetic on its digits: nothing is rounded.
+// parseNumber returns the canonical form of a JSON number literal. It works on
+// the decimal digits, so that nothing is rounded.
 func parseNumber(literal string) (number, error) {
 	rest, negative := strings.CutPrefix(literal, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(rest), "e")
@@ -41,8 +41,8 @@ func parseNumber(literal string) (number, error) {
 	return number(text), nil
 }
 
-// parsePower reads what stands behind the e, which may be nothing. It refuses
-// what no number of digits that fit in memory could make up for.
+// parsePower reads the text after the e, which may be empty. It refuses a power
+// so large that no mantissa that fits in memory could bring it into range.
 func parsePower(power string) (int, error) {
 	if power == "" {
 		return 0, nil
@@ -54,9 +54,9 @@ func parsePower(power string) (int, error) {
 	return int(n), nil
 }
 
-// layout writes 0.digits · 10^point, digits neither beginning nor ending with
-// a zero, the way ECMAScript and RFC 8785 lay numbers out: plainly where that
-// is short, with an exponent where it is not.
+// layout writes 0.digits · 10^point as ECMAScript and RFC 8785 do: plainly if
+// that is short, otherwise with an exponent. digits neither begins nor ends with
+// a zero.
 func layout(digits string, point int) string {
 	const longest, smallest = 21, -6
 	n := len(digits)
@@ -75,7 +75,7 @@ func layout(digits string, point int) string {
 	return fmt.Sprintf("%se%+d", head, point-1)
 }
 
-// shorten keeps a literal that may be megabytes long out of messages.
+// shorten cuts a literal for messages; it may be megabytes long.
 func shorten(literal string) string {
 	const longest = 40
 	if len(literal) <= longest {

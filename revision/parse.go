@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep lists and objects may nest; a list in an object is two
-// deep.
+// MaxDepth is the maximum nesting of lists and objects; a list in an object has
+// depth 2.
 const MaxDepth = 128
 
 // parse reads one JSON document into nil, bool, number, string, []any and
-// map[string]any. Strings and numbers are in canonical form, and no list and
-// no object in it is empty: nil stands for those, and no object has a nil member.
+// map[string]any. Strings and numbers are in canonical form. An empty list or
+// object is returned as nil, and members that are nil are dropped from objects.
 func parse(document []byte) (any, error) {
-	// The decoder that reads token by token is lenient in places; the syntax
-	// is therefore checked on its own, and first.
+	// The token decoder accepts some invalid syntax, so the syntax is checked
+	// first.
 	var raw json.RawMessage
 	if err := json.Unmarshal(document, &raw); err != nil {
 		return nil, fmt.Errorf("parse template: %w", err)
@@ -37,14 +37,14 @@ func parse(document []byte) (any, error) {
 
 // halfSurrogate returns the offset of the first \u escape that is one half of
 // a surrogate pair without the other, or -1. encoding/json would replace it
-// without a word. The document must be valid JSON, where a backslash begins an
-// escape wherever it stands.
+// silently. The document must be valid JSON, in which every backslash begins an
+// escape.
 func halfSurrogate(document []byte) int {
 	for i := 0; i < len(document); i++ {
 		if document[i] != '\\' {
 			continue
 		}
-		i++ // the escaped character, whatever it is
+		i++ // the escaped character
 		high := codeUnit(document[i:])
 		if !utf16.IsSurrogate(high) {
 			continue
@@ -58,7 +58,7 @@ func halfSurrogate(document []byte) int {
 	return -1
 }
 
-// codeUnit reads uXXXX, and returns 0 where that is not what it finds.
+// codeUnit reads uXXXX; it returns 0 for anything else.
 func codeUnit(b []byte) rune {
 	if len(b) < 5 || b[0] != 'u' {
 		return 0
@@ -70,7 +70,7 @@ func codeUnit(b []byte) rune {
 	return rune(n)
 }
 
-// parser reads values from a document whose syntax is known to be good.
+// parser reads values from a document with valid syntax.
 type parser struct{ dec *json.Decoder }
 
 func (p parser) value(at *path, depth int) (any, error) {
@@ -98,7 +98,7 @@ func (p parser) value(at *path, depth int) (any, error) {
 	}
 }
 
-// list reads the rest of a list, behind its opening bracket.
+// list reads the rest of a list, after its opening bracket.
 func (p parser) list(at *path, depth int) (any, error) {
 	var list []any
 	for p.dec.More() {
@@ -114,7 +114,7 @@ func (p parser) list(at *path, depth int) (any, error) {
 	return list, p.end(at)
 }
 
-// object reads the rest of an object, behind its opening brace.
+// object reads the rest of an object, after its opening brace.
 func (p parser) object(at *path, depth int) (any, error) {
 	object, seen := map[string]any{}, map[string]bool{}
 	for p.dec.More() {

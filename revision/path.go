@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxPath is how long a path may be, in bytes, when it is shown.
+// maxPath is the maximum length of a path as text, in bytes.
 const maxPath = 256
 
-// path is a place in a document. It is a list from the inside out, so that a
-// step costs nothing until the path is shown.
+// path is a place in a document. It is a linked list from the inside out, so
+// that a step costs little and text is built only if the path is shown.
 type path struct {
 	outer *path
 	key   string
-	index int // of a list's element; -1: key is what counts
+	index int // of a list's element; -1: a member, named by key
 }
 
 func root() *path                     { return &path{key: "template", index: -1} }
 func (p *path) member(k string) *path { return &path{outer: p, key: k, index: -1} }
 func (p *path) element(i int) *path   { return &path{outer: p, index: i} }
 
-// String is the path as people write it, template.process.args[2], with keys
-// that are no plain words quoted: template.process.env["a.b"]. One that is
-// longer than maxPath is cut, and ends in "…".
+// String returns the path as text: template.process.args[2]. Keys that are not
+// plain words are quoted: template.process.env["a.b"]. A text longer than
+// maxPath is cut and ends in "…".
 func (p *path) String() string {
 	var b strings.Builder
 	p.write(&b)
@@ -54,7 +54,7 @@ func (p *path) write(b *strings.Builder) {
 	}
 }
 
-// plain says whether a key needs no quotes.
+// plain reports whether a key needs no quotes.
 func plain(key string) bool {
 	for _, c := range []byte(key) {
 		word := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
