@@ -8,12 +8,11 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// starts are ways in which a pool of old members may stand when a rollout
-// begins: how many more or fewer there are than there should be, and which of
-// them are down or updated.
+// starts are states of a stale pool before a rollout: extra is the number of
+// members beyond the desired number, set changes member i of n.
 var starts = map[string]struct {
-	more int
-	is   func(i, n int, m *rollout.Member)
+	extra int
+	set   func(i, n int, m *rollout.Member)
 }{
 	"all there":    {0, func(int, int, *rollout.Member) {}},
 	"one missing":  {-1, func(int, int, *rollout.Member) {}},
@@ -25,7 +24,7 @@ var starts = map[string]struct {
 	}},
 }
 
-// policies calls with every policy of small numbers.
+// policies calls do with every policy of small numbers.
 func policies(do func(rollout.Policy)) {
 	for d := range 4 {
 		for u := range d + 2 {
@@ -39,7 +38,7 @@ func policies(do func(rollout.Policy)) {
 								Warm: flags&1 > 0, InPlace: flags&2 > 0, Partition: flags >> 2,
 								FailureLimit: 3, ProgressDeadline: 10 * time.Minute,
 							}
-							if !p.InPlace || s == 0 { // as the API says
+							if !p.InPlace || s == 0 { // the API refuses others
 								do(p)
 							}
 						}
@@ -50,9 +49,8 @@ func policies(do func(rollout.Policy)) {
 	}
 }
 
-// A rollout of which nothing is claimed, held or busy ends, unless the engine
-// says at once which two fields of its policy collide. Collision knows all such
-// policies.
+// If no member is claimed, held or busy, a rollout ends, unless two fields of its
+// policy collide. Collision names them for every such policy.
 func TestPreview_everyPolicyEndsOrSaysWhy(t *testing.T) {
 	t.Parallel()
 	for name, start := range starts {
@@ -61,26 +59,26 @@ func TestPreview_everyPolicyEndsOrSaysWhy(t *testing.T) {
 			n := 0
 			policies(func(p rollout.Policy) {
 				n++
-				o := crowd(max(0, p.Desired+start.more), func(*rollout.Policy) {})
+				o := stalePool(max(0, p.Desired+start.extra), func(*rollout.Policy) {})
 				o.Snapshot.Policy = p
 				for i := range o.Snapshot.Members {
 					m := &o.Snapshot.Members[i]
-					start.is(i, len(o.Snapshot.Members), m)
+					start.set(i, len(o.Snapshot.Members), m)
 					m.Wants = m.Runs
 				}
 				f := Preview(o)
-				why := ""
+				problem := ""
 				switch field, _ := p.Collision(); {
 				case f.Endless:
-					why = "it never ends"
+					problem = "the rollout never ends"
 				case len(f.Collide) > 0 && f.Reason == "UpdateBlocked":
 				case field != "" && f.After.Stale > p.Partition:
-					why = "it is stuck, and does not say that " + field + " collides"
+					problem = "the rollout is stuck and does not report that " + field + " collides"
 				case !f.Finishes:
-					why = "it ends as " + f.Reason
+					problem = "the rollout ends with reason " + f.Reason
 				}
-				if why != "" {
-					t.Errorf("%s: %s\n%s", fmt.Sprintf("%+v", p), why, f.Next)
+				if problem != "" {
+					t.Errorf("%s: %s\n%s", fmt.Sprintf("%+v", p), problem, f.Next)
 				}
 			})
 			t.Logf("%d policies", n)

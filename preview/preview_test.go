@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// noon is when forecasts start.
+// noon is the start of all forecasts.
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// outlooks are random pools, small ones, with everything that there can be.
-func outlooks(t *rapid.T) *Outlook {
+// randomOutlook draws a small pool in which every state and setting can occur.
+func randomOutlook(t *rapid.T) *Outlook {
 	n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 	yes := func(name string, of int) bool { return rapid.IntRange(1, of).Draw(t, name) == of }
 	size := n("members", 30)
@@ -71,14 +71,15 @@ func outlooks(t *rapid.T) *Outlook {
 		if yes("gap", 10) {
 			index++
 		}
-		s.Members = append(s.Members, someMember(t, o, index))
+		s.Members = append(s.Members, randomMember(t, o, index))
 		index++
 	}
 	return o
 }
 
-// someMember is in service on the old revision, or one time in three anything.
-func someMember(t *rapid.T, o *Outlook, index int) rollout.Member {
+// randomMember draws a member: two in three are in service on the old revision,
+// the others are in any state.
+func randomMember(t *rapid.T, o *Outlook, index int) rollout.Member {
 	n := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 	yes := func(name string, of int) bool { return rapid.IntRange(1, of).Draw(t, name) == of }
 	ago := func(name string) time.Time { return noon.Add(-time.Duration(n(name, 300)) * time.Second) }
@@ -86,7 +87,7 @@ func someMember(t *rapid.T, o *Outlook, index int) rollout.Member {
 		Index: index, ID: fmt.Sprint("m", index), Wants: "A", Runs: "A", Phase: rollout.Available, Body: true, Incarnation: 1,
 		BornAt: noon.Add(-time.Hour), PhaseSince: noon.Add(-time.Hour), ServedSince: noon.Add(-time.Hour),
 	}
-	if !yes("odd", 3) {
+	if !yes("any state", 3) {
 		return m
 	}
 	m.Runs = rapid.SampledFrom([]rollout.Revision{"A", "B", "B", "C", ""}).Draw(t, "runs")
@@ -134,39 +135,39 @@ func someMember(t *rapid.T, o *Outlook, index int) rollout.Member {
 	return m
 }
 
-// A forecast that asks the engine about the part of a pool in which something
-// can be decided is the same as one that asks about the whole pool each time.
-func TestPreview_near(t *testing.T) {
+// A forecast whose plans consider only the members that can change is the same as
+// one whose plans consider the whole pool.
+func TestPreview_partialPlans(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		for range 20 { // what differs is rare
-			o := outlooks(t)
+		for range 20 { // a difference is rare
+			o := randomOutlook(t)
 			got := Preview(o)
-			o.whole = true
+			o.wholePlans = true
 			want := Preview(o)
 			if want.Endless {
-				t.Fatalf("the engine goes round in circles: %+v", want.Moves[max(0, len(want.Moves)-4):])
+				t.Fatalf("the engine repeats the same moves: %+v", want.Moves[max(0, len(want.Moves)-4):])
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("asked about a part only, the engine foretells something else (-whole +part):\n%s", diff)
+				t.Fatalf("partial plans give another forecast (-whole +partial):\n%s", diff)
 			}
 		}
 	})
 }
 
-// crowd is a pool of n members, all stale and free.
-func crowd(n int, set func(*rollout.Policy)) *Outlook {
+// stalePool returns a pool of n members, all stale and free.
+func stalePool(n int, set func(*rollout.Policy)) *Outlook {
 	s := &rollout.Snapshot{
 		Target: rollout.Record{ID: "B"}, Current: rollout.Record{ID: "A"},
 		Policy:  rollout.Policy{Desired: n, MaxUnavailable: 1, MaxInFlight: 1, FailureLimit: 3, ProgressDeadline: 10 * time.Minute},
 		Members: make([]rollout.Member, n),
 	}
 	set(&s.Policy)
-	long := noon.Add(-time.Hour)
+	hourAgo := noon.Add(-time.Hour)
 	for i := range s.Members {
 		s.Members[i] = rollout.Member{
 			Index: i, ID: fmt.Sprint("m", i), Wants: "A", Runs: "A", Phase: rollout.Available, Body: true, Incarnation: 1,
-			BornAt: long, PhaseSince: long, ServedSince: long,
+			BornAt: hourAgo, PhaseSince: hourAgo, ServedSince: hourAgo,
 		}
 	}
 	return &Outlook{
@@ -190,7 +191,7 @@ func BenchmarkPreview100k(b *testing.B) {
 		{"half stay", 0, func(p *rollout.Policy) { p.Partition, p.MaxUnavailable, p.MaxInFlight = n/2, 100, 100 }},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			o := crowd(n, bb.set)
+			o := stalePool(n, bb.set)
 			for i := range bb.boots {
 				m := &o.Snapshot.Members[i]
 				m.Phase, m.Runs, m.Wants, m.ServedSince = rollout.Provisioning, "B", "B", time.Time{}
@@ -206,14 +207,14 @@ func BenchmarkPreview100k(b *testing.B) {
 	}
 }
 
-// A large pool is foretold by asking about a small part of it; a small one can
-// be asked about as a whole, which takes n times as long for n members.
+// It compares partial plans with whole ones, which take n times as long for n
+// members.
 func BenchmarkPreview_whole(b *testing.B) {
 	for _, n := range []int{1000, 2000} {
 		for _, whole := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%d members, whole %t", n, whole), func(b *testing.B) {
-				o := crowd(n, func(*rollout.Policy) {})
-				o.whole = whole
+				o := stalePool(n, func(*rollout.Policy) {})
+				o.wholePlans = whole
 				for b.Loop() {
 					Preview(o)
 				}
@@ -222,7 +223,6 @@ func BenchmarkPreview_whole(b *testing.B) {
 	}
 }
 
-// What is told of pools that are told by hand.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
@@ -245,37 +245,37 @@ func TestPreview(t *testing.T) {
 		members int
 		policy  rollout.Policy
 		change  []func(*Outlook)
-		want    Forecast // but for what is not of interest
+		want    Forecast // without the fields that the comparison ignores
 	}{
 		"no room": {
-			"a surge body that finds no room keeps the rollout until a person makes some", 3,
+			"a surge body without room blocks the rollout until a person makes room", 3,
 			rollout.Policy{Desired: 2, MaxSurge: 1}, []func(*Outlook){with(2, pending)},
 			Forecast{SurgePeak: 1, Stays: []Stay{{Index: 0, Reason: rollout.NoSurgeCapacity, Needs: rollout.NeedsRoom}, {Index: 1, Reason: rollout.NoSurgeCapacity, Needs: rollout.NeedsRoom}}},
 		},
 		"room in a while": {
-			"what goes makes room, and what waits for it tries again when its time has come", 4,
+			"a deleted body makes room, and a slot without room retries at its next attempt", 4,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, onB), with(2, pending), with(3, going)},
 			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 2, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
 		},
 		"room for one": {
-			"what finds no room when its time has come waits for the next one that goes", 4,
+			"a slot whose retry finds no room waits for the next deleted body", 4,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1}, []func(*Outlook){with(0, onB), with(1, pending), with(2, pending), with(3, going)},
 			Forecast{Finishes: true, Births: 1, Deletes: 0, Moves: []Move{{Index: 1, Deed: Born, At: *seconds(15), Done: seconds(45)}}},
 		},
 		"a claim ends under a partition": {
-			"with a partition the pool does not come to stand on the target, and what is born later keeps to it", 3,
+			"with a partition the pool does not stand on the target, so a later birth inside it gets the old revision", 3,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1, Partition: 1},
 			[]func(*Outlook){with(0, onB), with(1, onB), with(2, onB), with(2, claimed), func(o *Outlook) { o.ClaimEnds[2] = minutes(2) }},
 			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 2, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}, Stays: []Stay{{Index: 2, Revision: "A", Reason: rollout.Partitioned}}},
 		},
 		"a claim ends, and its body stays": {
-			"a body that is used again takes its turn", 2,
+			"a reused stale body is rolled in its turn", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 1},
 			[]func(*Outlook){with(0, onB), with(1, claimed), func(o *Outlook) { o.Reuse, o.ClaimEnds[1] = true, minutes(2) }},
 			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 1, Deed: Replaced, At: *seconds(120), Done: seconds(160)}}},
 		},
 		"claims wait": {
-			"they get the first members that come, which stay as they are then", 2,
+			"a waiting claim gets the first free member, which the rollout then leaves alone", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 1},
 			[]func(*Outlook){func(o *Outlook) { o.Snapshot.Waiting = 1 }},
 			Forecast{
@@ -284,7 +284,7 @@ func TestPreview(t *testing.T) {
 			},
 		},
 		"held for a while": {
-			"it goes when its hold ends", 2,
+			"a held member is replaced when its hold ends", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 2},
 			[]func(*Outlook){with(1, func(m *rollout.Member) { m.Held = true }), func(o *Outlook) { o.HoldEnds[1] = minutes(3) }},
 			Forecast{Finishes: true, Births: 2, Deletes: 2, Moves: []Move{
@@ -292,42 +292,42 @@ func TestPreview(t *testing.T) {
 			}},
 		},
 		"in place": {
-			"no body is made or told to go", 2,
+			"no body is created or deleted", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 1, InPlace: true}, nil,
 			Forecast{Finishes: true, Updates: 2, Moves: []Move{
 				{Index: 0, Deed: UpdatedInPlace, Done: seconds(30)}, {Index: 1, Deed: UpdatedInPlace, At: *seconds(30), Done: seconds(60)},
 			}},
 		},
 		"surge": {
-			"the last one is removed rather than replaced", 1,
+			"the last stale member is removed, not replaced", 1,
 			rollout.Policy{Desired: 1, MaxSurge: 1}, nil,
 			Forecast{Finishes: true, Births: 1, Deletes: 1, SurgePeak: 1, Moves: []Move{
 				{Index: 1, Deed: Made, Done: seconds(30), Surge: true}, {Index: 0, Deed: Removed, At: *seconds(30), Done: seconds(40)},
 			}},
 		},
 		"rolled back": {
-			"the third failure takes the target back, and what failed is healed on the current revision", 3,
+			"the failure limit rolls the target back, and the failed member is healed on the current revision", 3,
 			rollout.Policy{Desired: 3, MaxUnavailable: 1, Rollback: true, FailureLimit: 1},
 			[]func(*Outlook){with(0, onB), with(0, func(m *rollout.Member) { m.Phase, m.FailedEarly, m.Gone = rollout.Failed, true, true })},
 			Forecast{Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, Done: seconds(40)}}},
 		},
-		"no way": {
-			"both fields are named", 2,
+		"fields collide": {
+			"Collide names both fields", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 1, HasFloor: true, MinAvailable: 2}, nil,
 			Forecast{Collide: []string{"spec.update.minAvailable", "spec.update.maxSurge"}, Stays: []Stay{
 				{Index: 0, Reason: rollout.FloorUnreachable, Needs: rollout.NeedsPerson}, {Index: 1, Reason: rollout.FloorUnreachable, Needs: rollout.NeedsPerson},
 			}},
 		},
-		"in the night": {
-			"it waits for the window", 1,
+		"window": {
+			"the rollout waits for the window", 1,
 			rollout.Policy{Desired: 1, MaxUnavailable: 1},
 			[]func(*Outlook){func(o *Outlook) {
 				o.Window = func(at time.Time) (bool, time.Time) { return !at.Before(minutes(600)), minutes(600) }
 			}},
 			Forecast{Finishes: true, Births: 1, Deletes: 1, Moves: []Move{{Index: 0, Deed: Replaced, At: *seconds(36000), Done: seconds(36040)}}},
 		},
-		"mid-roll, and taken back": {
-			"a member that was in service and has not come back is rolling still, also after its disruption is withdrawn", 2,
+		"rolling": {
+			"a member that was taken and is not back in service still uses the in-flight limit", 2,
 			rollout.Policy{Desired: 2, MaxUnavailable: 2, MaxInFlight: 1},
 			[]func(*Outlook){with(0, onB), with(0, func(m *rollout.Member) {
 				m.Phase, m.ServedSince, m.Wants, m.BornAt, m.Incarnation = rollout.Provisioning, time.Time{}, "C", noon, 2
@@ -344,7 +344,7 @@ func TestPreview(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := crowd(tt.members, func(*rollout.Policy) {})
+			o := stalePool(tt.members, func(*rollout.Policy) {})
 			o.HoldEnds, o.ClaimEnds = map[int]time.Time{}, map[int]time.Time{}
 			tt.policy.ProgressDeadline = time.Hour
 			if tt.policy.MaxInFlight == 0 {

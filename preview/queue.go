@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// event is something that is to happen, so long after the start.
+// event is a future call of do; at is the time since the start.
 type event struct {
 	at  time.Duration
 	seq int
 	do  func()
 }
 
-// queue are the events to come, the next one first; of one instant in the order in
-// which they were added.
+// queue orders events by time; those of one instant, by the order of push.
 type queue struct {
 	heap events
 	seq  int
@@ -25,7 +24,7 @@ func (q *queue) push(at time.Duration, do func()) {
 	heap.Push(&q.heap, event{at, q.seq, do})
 }
 
-// next is the time of the next event.
+// next returns the time of the next event.
 func (q *queue) next() (at time.Duration, ok bool) {
 	if len(q.heap) == 0 {
 		return 0, false
@@ -45,10 +44,10 @@ func (e events) Less(i, j int) bool {
 
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
-// Push adds one.
+// Push implements heap.Interface.
 func (e *events) Push(x any) { *e = append(*e, x.(event)) } //nolint:forcetypeassert // as pop
 
-// Pop takes the last one out.
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]

@@ -7,29 +7,30 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// forecaster plays one pool ahead.
+// forecaster runs one pool in virtual time.
 type forecaster struct {
 	o   *Outlook
 	out Forecast
 	now time.Time
-	// grain is what times at the start are rounded up to; 0 for not at all.
+	// grain: waiting times at the start are rounded up to multiples of it; 0 for
+	// no rounding.
 	grain time.Duration
 
-	// planner holds the pool, and units what else is known of each slot, by index.
-	// Whole: the last plan looked at every member.
+	// planner holds the pool, and units the forecast's own state of each slot, by
+	// index. whole: the last plan considered every member.
 	planner *rollout.Planner
 	units   map[int]*unit
 	whole   bool
 
-	// touched are the units that are to be stepped.
+	// touched are the units to step; spare is the other buffer of that list.
 	touched, spare []*unit
 	events         queue
-	// wake is that of the last plan; limit bounds how many are made.
+	// wake is the wake time of the last plan; limit bounds the number of passes.
 	wake          time.Time
 	passes, limit int
 
-	// bodies are those there are; capacity is how many fit, -1 for any number,
-	// and roomless are the units that found no room.
+	// bodies counts the existing bodies, capacity is how many fit (-1: any number),
+	// and roomless are the units that wait for room.
 	bodies, capacity int
 	roomless         []*unit
 
@@ -47,7 +48,7 @@ func newForecaster(o *Outlook) *forecaster {
 		u := &units[i]
 		u.Slot = slot
 		f.units[u.Index] = u
-		f.find(u)
+		f.initBody(u)
 		if u.state != rollout.Absent {
 			f.bodies++
 		}
@@ -56,7 +57,7 @@ func newForecaster(o *Outlook) *forecaster {
 		if !u.Rests() {
 			f.touch(u)
 		}
-		f.timed(u)
+		f.scheduleEnds(u)
 	}
 	if noRoom {
 		f.capacity = f.bodies
@@ -68,16 +69,16 @@ func newForecaster(o *Outlook) *forecaster {
 	return f
 }
 
-// Of so many bodies at most that are on their way at the start each keeps its own
-// time. With more of them a replacement is divided into so many grains.
+// Up to exactTimes bodies that boot or stop at the start keep their exact times.
+// If there are more, the time of a replacement is divided into this many grains.
 const (
-	ownTimes = 50
-	grains   = 16
+	exactTimes = 50
+	grains     = 16
 )
 
-// setGrain has what is on its way at the start arrive in steps, where that is
-// much: otherwise every replacement would have an instant of its own for ever,
-// and the engine be asked about all others each time.
+// setGrain makes the bodies that boot or stop at the start finish in groups, if
+// there are many. Otherwise each replacement would keep an instant of its own to
+// the end of the forecast, with a plan of the whole pool at each.
 func (f *forecaster) setGrain() {
 	n := 0
 	for i := range f.o.Snapshot.Members {
@@ -86,13 +87,13 @@ func (f *forecaster) setGrain() {
 			n++
 		}
 	}
-	if n > ownTimes {
+	if n > exactTimes {
 		f.grain = (f.o.Boot + f.o.Stop) / grains
 	}
 }
 
-// timed has the hold and the claim of the unit end.
-func (f *forecaster) timed(u *unit) {
+// scheduleEnds schedules the ends of the unit's hold and claim.
+func (f *forecaster) scheduleEnds(u *unit) {
 	if end, ok := f.o.HoldEnds[u.Index]; ok && u.Held {
 		f.later(end, func() { f.unhold(u) })
 	}
@@ -101,7 +102,6 @@ func (f *forecaster) timed(u *unit) {
 	}
 }
 
-// unhold ends the unit's hold.
 func (f *forecaster) unhold(u *unit) {
 	if u.gone {
 		return
@@ -112,7 +112,7 @@ func (f *forecaster) unhold(u *unit) {
 	f.touch(u)
 }
 
-// release ends the unit's claim, if its time is up.
+// release ends the unit's claim.
 func (f *forecaster) release(u *unit) {
 	if u.gone || !u.Claimed {
 		return
@@ -121,7 +121,7 @@ func (f *forecaster) release(u *unit) {
 	if rollout.StepClaim(claim, rollout.ClaimSight{Held: true}, rollout.ClaimRules{}, f.now).Do != rollout.ReleaseMember {
 		return
 	}
-	m := u.Release(f.goesBack(u), f.now)
+	m := u.Release(f.releaseOf(u), f.now)
 	if m.Disruption.Cause == rollout.ClaimEnded {
 		deed := Replaced
 		if m.Disruption.Update {
@@ -133,8 +133,8 @@ func (f *forecaster) release(u *unit) {
 	f.touch(u)
 }
 
-// goesBack is what decides how the unit goes back when its claim ends.
-func (f *forecaster) goesBack(u *unit) *rollout.Release {
+// releaseOf collects what decides how the unit is released when its claim ends.
+func (f *forecaster) releaseOf(u *unit) *rollout.Release {
 	s := &f.planner.Pool
 	r := &rollout.Release{Reuse: f.o.Reuse, InPlace: s.Policy.InPlace}
 	if !r.Reuse || s.Waiting == 0 {
@@ -146,20 +146,20 @@ func (f *forecaster) goesBack(u *unit) *rollout.Release {
 	return r
 }
 
-// later has something done at the time, but never before now.
+// later schedules do at the time, or at the start if the time is before it.
 func (f *forecaster) later(at time.Time, do func()) {
 	f.events.push(max(0, at.Sub(f.o.Now)), do)
 }
 
 func (f *forecaster) touch(u *unit) { f.touched = append(f.touched, u) }
 
-// since is how long after the start it is.
-func (f *forecaster) since() Time { return Time(f.now.Sub(f.o.Now)) }
+// elapsed returns the time since the start.
+func (f *forecaster) elapsed() Time { return Time(f.now.Sub(f.o.Now)) }
 
-// set records the unit as it is now.
+// set replaces the unit's member, and updates counts, lows and the unit's move.
 func (f *forecaster) set(u *unit, m rollout.Member) {
 	if m.Incarnation != u.Incarnation {
-		m.Asked = false // that was about the last one
+		m.Asked = false // the request was for the previous incarnation
 	}
 	if m == u.Member {
 		return
@@ -168,7 +168,7 @@ func (f *forecaster) set(u *unit, m rollout.Member) {
 	up := serves(&u.Member)
 	f.planner.Set(u.Slot, m)
 	f.count(&u.Member, 1)
-	f.lows()
+	f.observeLows()
 	if serves(&u.Member) && !up {
 		f.finish(u)
 	}
@@ -179,7 +179,7 @@ func serves(m *rollout.Member) bool {
 	return (m.Phase == rollout.Available || m.Phase == rollout.InClaim) && !m.Disrupted()
 }
 
-// count enters the member n times.
+// count adds the member n times to free and inService; -1 takes it out.
 func (f *forecaster) count(m *rollout.Member, n int) {
 	if m.Free() {
 		f.free += n
@@ -189,25 +189,24 @@ func (f *forecaster) count(m *rollout.Member, n int) {
 	}
 }
 
-// lows notes how low numbers are.
-func (f *forecaster) lows() {
-	f.out.Free.see(f.free, f.since())
-	f.out.InService.see(f.inService, f.since())
+func (f *forecaster) observeLows() {
+	f.out.Free.observe(f.free, f.elapsed())
+	f.out.InService.observe(f.inService, f.elapsed())
 }
 
-// begin notes what is begun with the unit.
+// begin records that a move of the unit begins.
 func (f *forecaster) begin(u *unit, m Move) {
-	m.Index, m.At = u.Index, f.since()
+	m.Index, m.At = u.Index, f.elapsed()
 	f.out.Moves = append(f.out.Moves, m)
 	u.move = len(f.out.Moves)
-	f.out.Took = f.since()
+	f.out.Took = f.elapsed()
 }
 
-// finish notes that what was begun with the unit is over.
+// finish records that the unit's move, if any, is done.
 func (f *forecaster) finish(u *unit) {
-	f.out.Took = f.since()
+	f.out.Took = f.elapsed()
 	if u.move > 0 {
-		at := f.since()
+		at := f.elapsed()
 		m := &f.out.Moves[u.move-1]
 		m.Done = &at
 		if m.Deed != Removed {
@@ -225,22 +224,22 @@ func (f *forecaster) drop(u *unit) {
 	delete(f.units, u.Index)
 }
 
-// run plays until nothing moves any more. At the start, when all that is overdue
-// has happened, the engine is asked before anything steps, so that it can take
-// back what only drains.
+// run advances until nothing changes any more. Overdue events run first. Then the
+// engine plans before any unit steps, so that it can still withdraw the disruptions
+// of draining members.
 func (f *forecaster) run() {
-	f.happen(0)
-	f.out.Before = headcount(f.planner.Whole(f.now))
-	f.decide(f.o.whole)
+	f.runEvents(0)
+	f.out.Before = tally(f.planner.Whole(f.now))
+	f.decide(f.o.wholePlans)
 	f.settle()
-	for f.advance() || f.again() {
+	for f.advance() || f.decideWhole() {
 		f.settle()
 	}
 }
 
-// again plans once with a look at the whole pool, where the last plan counted a part
-// of it, and reports whether there is more to do.
-func (f *forecaster) again() bool {
+// decideWhole makes a plan of the whole pool if the last one was partial, and
+// reports whether there is more to do.
+func (f *forecaster) decideWhole() bool {
 	if f.whole || f.out.Endless {
 		return false
 	}
@@ -249,14 +248,14 @@ func (f *forecaster) again() bool {
 
 // settle steps and plans until nothing changes at this instant.
 func (f *forecaster) settle() {
-	f.steps()
-	for f.passes <= f.limit && f.decide(f.o.whole) {
-		f.steps()
+	f.stepTouched()
+	for f.passes <= f.limit && f.decide(f.o.wholePlans) {
+		f.stepTouched()
 	}
 }
 
-// steps brings all that was touched as far as it comes at this instant.
-func (f *forecaster) steps() {
+// stepTouched steps units until none is touched.
+func (f *forecaster) stepTouched() {
 	for len(f.touched) > 0 {
 		list := f.touched
 		f.touched = f.spare[:0]
@@ -267,7 +266,8 @@ func (f *forecaster) steps() {
 	}
 }
 
-// decide plans once, and reports whether that did anything.
+// decide makes one plan, of all members if whole, applies it and binds claims. It
+// reports whether anything changed.
 func (f *forecaster) decide(whole bool) bool {
 	f.passes++
 	s := &f.planner.Pool
@@ -287,11 +287,10 @@ func (f *forecaster) decide(whole bool) bool {
 	for i := range plan.Actions {
 		f.apply(&plan.Actions[i])
 	}
-	given := f.give()
-	return len(plan.Actions) > 0 || given
+	bound := f.bindClaims()
+	return len(plan.Actions) > 0 || bound
 }
 
-// apply carries out one action.
 func (f *forecaster) apply(a *rollout.Action) {
 	switch {
 	case a.Record != nil:
@@ -322,9 +321,9 @@ func (f *forecaster) apply(a *rollout.Action) {
 	f.touch(u)
 }
 
-// give gives free members to the claims that wait, and reports whether it did.
-func (f *forecaster) give() bool {
-	given := false
+// bindClaims binds free members to waiting claims, and reports whether it bound any.
+func (f *forecaster) bindClaims() bool {
+	bound := false
 	for s := &f.planner.Pool; s.Waiting > 0 && f.free > 0; s.Waiting-- {
 		members := f.planner.Snapshot().Members
 		sight := rollout.ClaimSight{Free: rollout.Choices(members)}
@@ -334,13 +333,13 @@ func (f *forecaster) give() bool {
 		u := f.units[members[rollout.Pick(members, s.Target.ID)].Index]
 		f.set(u, u.Bind())
 		f.touch(u)
-		given = true
+		bound = true
 	}
-	return given
+	return bound
 }
 
-// advance goes to the next time at which something happens, and tells whether
-// there is one.
+// advance moves to the time of the next event and runs the events due then. It
+// reports whether there was one.
 func (f *forecaster) advance() bool {
 	if f.passes > f.limit {
 		f.out.Endless = true
@@ -351,42 +350,42 @@ func (f *forecaster) advance() bool {
 		return false
 	}
 	f.now = f.o.Now.Add(next)
-	f.happen(next)
+	f.runEvents(next)
 	return true
 }
 
-// happen has all happen that is due by the time.
-func (f *forecaster) happen(by time.Duration) {
+// runEvents runs all events that are due by the time.
+func (f *forecaster) runEvents(by time.Duration) {
 	for at, ok := f.events.next(); ok && at <= by; at, ok = f.events.next() {
 		f.events.pop().do()
 	}
 }
 
-// next is the next time at which something happens. That windows open and
-// close counts only while they are shut, or something else happens.
+// next returns the time of the next event: a queued one, the plan's wake time, or a
+// window that opens. A window that closes counts only if there is another event.
 func (f *forecaster) next() (next time.Duration, ok bool) {
-	see := func(at time.Time) {
+	consider := func(at time.Time) {
 		if d := at.Sub(f.o.Now); !at.IsZero() && at.After(f.now) && (!ok || d < next) {
 			next, ok = d, true
 		}
 	}
 	next, ok = f.events.next()
-	see(f.wake)
+	consider(f.wake)
 	if f.o.Window != nil {
 		if open, until := f.o.Window(f.now); !open || ok {
-			see(until)
+			consider(until)
 		}
 	}
 	return next, ok
 }
 
-// tell sums up.
-func (f *forecaster) tell() *Forecast {
+// report completes the forecast at its end.
+func (f *forecaster) report() *Forecast {
 	out, s := &f.out, f.planner.Snapshot()
 	p := s.Plan(f.now)
 	out.Finishes = p.Updated.Status == rollout.True && !out.Endless
 	out.Reason, out.Next = p.Updated.Reason, p.Next
-	out.After = headcount(p)
+	out.After = tally(p)
 	out.Free.End, out.InService.End = f.free, f.inService
 	if field, other := s.Policy.Collision(); field != "" && out.After.Stale > 0 {
 		out.Collide = []string{"spec." + field, "spec." + other}
@@ -401,7 +400,7 @@ func (f *forecaster) tell() *Forecast {
 	return out
 }
 
-func headcount(p *rollout.Plan) Tally {
+func tally(p *rollout.Plan) Tally {
 	c := &p.Counts
 	return Tally{Members: c.Members, Updated: c.Updated, Stale: c.Stale, Unknown: c.Unknown}
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// unit is one slot as a forecast sees it.
+// unit is one slot and the state of its simulated body.
 type unit struct {
 	*rollout.Slot
 
-	// state is how its body would be found, and at when that changes by itself;
-	// zero for never.
+	// state is the state of the body, and until when it changes by itself; zero for
+	// never.
 	state rollout.BodyState
-	at    time.Time
-	// move is what is being done to it, by its place in the forecast plus one.
+	until time.Time
+	// move is the unfinished move: its index in Forecast.Moves plus one, or 0.
 	move int
 	gone bool
 }
 
-// find is the slot's body as it is at the start.
-func (f *forecaster) find(u *unit) {
+// initBody sets the unit's body to its state at the start.
+func (f *forecaster) initBody(u *unit) {
 	m := &u.Member
 	switch {
 	case !m.Body:
@@ -34,21 +34,21 @@ func (f *forecaster) find(u *unit) {
 	case rollout.Available, rollout.InClaim, rollout.Preparing, rollout.Draining:
 		u.state = rollout.Ready
 	case rollout.Updating:
-		u.state = rollout.Ready // until it is told to become another revision
+		u.state = rollout.Ready // the update of the body has not begun
 		if !m.Disrupted() {
 			f.become(u, rollout.Booting, m.BornAt.Add(f.o.Boot))
 		}
 	case rollout.Provisioning:
 		f.become(u, rollout.Booting, m.BornAt.Add(f.o.Boot))
 	case rollout.Terminating:
-		f.become(u, rollout.Stopping, f.ends(m))
+		f.become(u, rollout.Stopping, f.goneAt(m))
 	default:
-		u.state = rollout.Booting // down, and stays so
+		u.state = rollout.Booting // down, and stays down
 	}
 }
 
-// ends is when a body that goes will be gone.
-func (f *forecaster) ends(m *rollout.Member) time.Time {
+// goneAt returns when the body of a terminating member is gone.
+func (f *forecaster) goneAt(m *rollout.Member) time.Time {
 	since := m.PhaseSince
 	if m.Disrupted() && !m.ServedSince.IsZero() {
 		since = m.Disruption.Since
@@ -56,36 +56,37 @@ func (f *forecaster) ends(m *rollout.Member) time.Time {
 	return since.Add(f.o.Stop)
 }
 
-// become has the unit's body be in a state that ends at the time, or now.
+// become puts the unit's body into a state that ends at the time, or now if that
+// has passed.
 func (f *forecaster) become(u *unit, s rollout.BodyState, until time.Time) {
 	wait := max(0, until.Sub(f.now))
 	if f.grain > 0 {
 		wait += (f.grain - wait%f.grain) % f.grain
 	}
 	until = f.now.Add(wait)
-	u.state, u.at = s, until
+	u.state, u.until = s, until
 	f.later(until, func() {
-		if !u.gone && u.state == s && u.at.Equal(until) {
-			f.ripen(u)
+		if !u.gone && u.state == s && u.until.Equal(until) {
+			f.endState(u)
 		}
 	})
 }
 
-// ripen is what a body comes to by itself.
-func (f *forecaster) ripen(u *unit) {
-	u.at = time.Time{}
+// endState puts the unit's body into the state that follows by itself.
+func (f *forecaster) endState(u *unit) {
+	u.until = time.Time{}
 	switch u.state {
 	case rollout.Booting:
 		u.state = rollout.Ready
 	case rollout.Stopping:
 		u.state = rollout.Absent
 		f.bodies--
-		f.roomy()
+		f.retryRoomless()
 	}
 	f.touch(u)
 }
 
-// step brings the unit through its life until nothing changes.
+// step advances the unit's life until nothing changes at this instant.
 func (f *forecaster) step(u *unit) {
 	if u.Phase == rollout.Quarantined {
 		return
@@ -113,7 +114,7 @@ func (f *forecaster) step(u *unit) {
 		case rollout.DeleteBody:
 			if u.state != rollout.Stopping {
 				f.out.Deletes++
-				f.become(u, rollout.Stopping, f.ends(&u.Member))
+				f.become(u, rollout.Stopping, f.goneAt(&u.Member))
 			}
 			changed = false
 		}
@@ -123,10 +124,10 @@ func (f *forecaster) step(u *unit) {
 	}
 }
 
-// whyOwed is why a slot that was there at the start gets a body.
+// whyOwed is the Why of a birth in a slot that existed at the start.
 const whyOwed rollout.Why = "Owed"
 
-// create makes the next body, if there is room.
+// create creates the unit's next body if there is room, and reports whether it did.
 func (f *forecaster) create(u *unit) bool {
 	if f.capacity >= 0 && f.bodies >= f.capacity {
 		f.set(u, u.WithoutRoom(f.now))
@@ -143,8 +144,9 @@ func (f *forecaster) create(u *unit) bool {
 	return true
 }
 
-// roomy has those that found no room try again.
-func (f *forecaster) roomy() {
+// retryRoomless lets the units without room try again, each no earlier than its
+// next attempt.
+func (f *forecaster) retryRoomless() {
 	list := f.roomless
 	f.roomless = nil
 	for _, u := range list {
@@ -156,10 +158,10 @@ func (f *forecaster) roomy() {
 	}
 }
 
-// wakeUnit has the unit stepped at the time.
+// wakeUnit schedules a step of the unit at the time.
 func (f *forecaster) wakeUnit(u *unit, at time.Time) {
 	if f.capacity >= 0 && u.NoRoom && f.bodies >= f.capacity && at.Equal(u.NextAttempt) {
-		f.roomless = append(f.roomless, u) // not before a body has gone
+		f.roomless = append(f.roomless, u) // retry only after a body is gone
 		return
 	}
 	f.later(at, func() { f.touch(u) })
