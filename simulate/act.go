@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// What follows is what people do with the commands of `pawl`, and what happens
-// to sources, to the clock and to pools under their names. Each command refuses
-// what `pawl` refuses, and says so.
+// This file has the edits that commands of `pawl` make, and edits of sources,
+// the clock and whole pools. Each command refuses the same requests as `pawl`,
+// with the same reason.
 
 // retryEdit: pawl retry.
 type retryEdit struct{}
@@ -22,7 +22,7 @@ func (retryEdit) apply(w *world, p *pool) {
 	id := p.spec.target
 	rec := p.state.record(id)
 	if !rec.Halted && !rec.RolledBack {
-		w.say("user", fmt.Sprintf("asks %s to retry revision %s, which has not halted: nothing is done", p.name, id))
+		w.say("user", fmt.Sprintf("asks %s to retry revision %s, which has not halted: nothing to do", p.name, id))
 		return
 	}
 	w.say("user", fmt.Sprintf("asks %s to retry revision %s", p.name, id))
@@ -31,8 +31,8 @@ func (retryEdit) apply(w *world, p *pool) {
 	p.putSpec(&next)
 }
 
-// retryRequest asks for one more round of a revision. Two requests are never
-// the same.
+// retryRequest asks for one more round of a revision. uid makes each request
+// unique.
 type retryRequest struct {
 	id  rollout.Revision
 	uid int64
@@ -41,24 +41,24 @@ type retryRequest struct {
 // undoEdit: pawl undo --to.
 type undoEdit struct{ to rollout.Revision }
 
-// apply puts the template of a revision back. One that was made of other
-// content of sources cannot be had back that way, and then nothing is done.
+// apply restores the template of a revision. It refuses a revision that was made
+// with other content of sources, because the template alone does not restore it.
 func (e undoEdit) apply(w *world, p *pool) {
 	made, ok := p.revisions[e.to]
-	is := p.variants[p.variant()]
+	now := p.variants[p.variant()]
 	switch {
 	case !ok:
 		w.say("user", fmt.Sprintf("cannot undo to %s: %s has no such revision", e.to, p.name))
 	case e.to == p.spec.target:
-		w.say("user", fmt.Sprintf("cannot undo to %s: the template of %s is that already", e.to, p.name))
-	case p.variants[made.variant].content != is.content:
-		w.say("user", fmt.Sprintf("cannot undo to %s: sources said something else then; nothing is done", e.to))
+		w.say("user", fmt.Sprintf("cannot undo to %s: %s has this template already", e.to, p.name))
+	case p.variants[made.variant].content != now.content:
+		w.say("user", fmt.Sprintf("cannot undo to %s: it was made with other content of sources", e.to))
 	default:
 		reviseEdit{made.template}.apply(w, p)
 	}
 }
 
-// sourceEdit: a source says something else under its name.
+// sourceEdit: the content of a source changes.
 type sourceEdit struct{ name, content string }
 
 func (e sourceEdit) apply(w *world, p *pool) {
@@ -77,14 +77,14 @@ func (e sourceEdit) apply(w *world, p *pool) {
 	}
 }
 
-// firstContent is what every source says at the start.
+// firstContent is the content of every source at the start.
 const firstContent = "1"
 
-// reading are the pools that read the source: the one that is meant, or else
-// those whose spec names it, or else all.
-func (w *world) reading(source string, meant *pool) []*pool {
-	if meant != nil {
-		return []*pool{meant}
+// reading returns the pools that read the source: only the given one if it is not
+// nil, else those whose spec names the source, else all.
+func (w *world) reading(source string, only *pool) []*pool {
+	if only != nil {
+		return []*pool{only}
 	}
 	var list []*pool
 	for _, p := range w.pools {
@@ -104,14 +104,14 @@ type variant struct {
 	content   string
 }
 
-// made is what a revision was made of: a template, and the combination at that
-// place of the pool's variants.
+// made is the origin of a revision: a template, and an index into the pool's
+// variants.
 type made struct {
 	template rollout.Revision
 	variant  int
 }
 
-// variant is the place of the combination that holds now.
+// variant returns the index of the current combination.
 func (p *pool) variant() int {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(p.sources)) {
@@ -126,9 +126,9 @@ func (p *pool) variant() int {
 	return i
 }
 
-// revision is the one that a template becomes as it is rendered now. The first
-// combination of renderer and sources keeps the template's name, and each one
-// after it adds an apostrophe.
+// revision returns the revision of a template with the current renderer and
+// sources. The first combination has the template's name; each further one adds
+// an apostrophe.
 func (p *pool) revision(template rollout.Revision) rollout.Revision {
 	v := p.variant()
 	r := template + rollout.Revision(strings.Repeat(rendered, v))
@@ -138,7 +138,7 @@ func (p *pool) revision(template rollout.Revision) rollout.Revision {
 	return r
 }
 
-// retarget stores what the template has become, if that is another revision.
+// retarget stores the current revision of the template as target, if it changed.
 func (p *pool) retarget() {
 	to := p.revision(p.template)
 	if to == p.spec.target {
@@ -149,12 +149,12 @@ func (p *pool) retarget() {
 	p.putSpec(&next)
 }
 
-// clockEdit: the controllers' clock is set. What they have stored stays, and
-// so do the timers that they wait for, until they notice.
+// clockEdit: the controllers' clock is set. Stored times stay as they are, and
+// timers run on until the controllers notice.
 type clockEdit struct{ jump time.Duration }
 
-// clockNotice is about how long it takes the controllers to notice that their
-// clock was set, and to look at everything again.
+// clockNotice is about how long the controllers take to notice that their clock
+// was set. Then they reconcile everything.
 const clockNotice = 2 * time.Second
 
 func (e clockEdit) apply(w *world, _ *pool) {
@@ -169,22 +169,21 @@ func (e clockEdit) apply(w *world, _ *pool) {
 			p.rewind()
 		}
 	}
-	w.judge.disturb()
+	w.judge.noteDisturbance()
 	w.act(w.now+w.vary(clockNotice), w.wakeAll)
 }
 
-// createPoolEdit: somebody creates the pool again after it was deleted, as its
-// spec was last. As long as the former one is not gone the API server refuses
-// that, and so it is tried again.
+// createPoolEdit: a user creates the deleted pool again with its last spec. The
+// API server refuses this until the former pool is gone, so it is retried.
 type createPoolEdit struct{}
 
 func (e createPoolEdit) apply(w *world, p *pool) {
 	switch {
 	case !p.spec.deleting:
-		w.say("user", "cannot create "+p.name+": it is there")
+		w.say("user", "cannot create "+p.name+": it exists")
 	case !p.gone():
-		w.say("user", "cannot create "+p.name+" before the former one is gone, and tries again")
-		p.wanted = true
+		w.say("user", "cannot create "+p.name+": the former one is not gone yet; tries again")
+		p.recreateWanted = true
 	default:
 		p.recreate()
 	}
@@ -193,13 +192,13 @@ func (e createPoolEdit) apply(w *world, p *pool) {
 // gone reports whether the pool was deleted and nothing is left of it.
 func (p *pool) gone() bool { return p.spec.deleting && len(p.slots) == 0 }
 
-// recreateOnceGone creates a pool that somebody wants again, if it is gone now.
+// recreateOnceGone retries the creation of a pool, if the former one is gone.
 func (p *pool) recreateOnceGone() {
 	w := p.w
-	if !p.wanted || !p.gone() {
+	if !p.recreateWanted || !p.gone() {
 		return
 	}
-	p.wanted = false
+	p.recreateWanted = false
 	w.first(w.now, func() {
 		w.atomic(func() {
 			w.judge.begin()
@@ -210,27 +209,27 @@ func (p *pool) recreateOnceGone() {
 	})
 }
 
-// recreate makes the pool anew. Nothing is known of the one that had its name.
+// recreate creates the pool, without any state of the former one.
 func (p *pool) recreate() {
 	p.w.say("user", "creates "+p.name+" again")
 	next := *p.spec
 	next.deleting, next.retry = false, retryRequest{}
-	p.status, p.said = status{}, nil
+	p.status, p.statusCache = status{}, nil
 	p.reset(&stateRecord{target: next.target})
 	p.putSpec(&next)
 }
 
-// reset replaces what the pool controller remembers, as a new pool does.
+// reset replaces the state that the pool controller has stored.
 func (p *pool) reset(state *stateRecord) {
 	p.state = state
 	p.publish(byWorld, stateKey, func(c *cache) { c.state = state })
 }
 
-// flap is how a body goes up and down until a time.
+// flap makes a body ready and unready in turn, until a time.
 type flap struct{ up, down, until time.Duration }
 
-// act does to the slot what a command of pawl does, unless that refuses, and
-// returns what is said.
+// act applies a command of pawl to the slot, unless the command refuses. It
+// returns the narrative's sentence.
 func (e *memberEdit) act(p *pool, next *slot) string {
 	name := p.member(e.index)
 	cannot := func(why string) string { return fmt.Sprintf("cannot %s %s: %s", e.do, name, why) }
@@ -249,7 +248,7 @@ func (e *memberEdit) act(p *pool, next *slot) string {
 	case doSkip:
 		switch {
 		case p.w.unreadable() != "":
-			return cannot("nobody can tell now what the target is")
+			return cannot("the target is unknown now")
 		case target == p.state.current:
 			return cannot(fmt.Sprintf("the target %s is the current revision, and there is nothing to fall back to", target))
 		case next.Phase == rollout.Terminating:
@@ -259,7 +258,7 @@ func (e *memberEdit) act(p *pool, next *slot) string {
 		}
 		next.skip = target
 	}
-	return cmp.Or(doWords[e.do], e.do+"s") + " " + name
+	return fmt.Sprintf(cmp.Or(doSentences[e.do], e.do+"s %s"), name)
 }
 
-var doWords = map[string]string{doRecycle: "asks for another body of", doSkip: "gives up on bringing to the target"}
+var doSentences = map[string]string{doRecycle: "asks for another body of %s", doSkip: "skips the target in %s"}

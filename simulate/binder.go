@@ -8,42 +8,42 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// binder is the claim controller. What a claim holds stands in the slot; what
-// the claim says comes after it when a member is given, and before it when one
-// is taken back, so that a crash between the two is mended by the next look.
+// binder is the claim controller. To bind, it writes the slot first and the claim
+// second; to release, the claim first and the slot second. The next pass repairs
+// a crash between the two writes.
 type binder struct {
 	cache  cache
 	queued bool
 	wakeAt time.Duration
-	// members is what there is to choose from, made when it is asked for.
+	// members are the candidates of this pass, built on first use.
 	members []rollout.Member
-	// ahead is how many claims wait of those that were looked at before.
+	// ahead counts the claims that wait among those handled earlier in this pass.
 	ahead int
-	// heartbeat is how often claims have to be renewed, beats are when each was
-	// last heard of. Cut: the API server could not be reached.
+	// heartbeat is how often claims have to be renewed, renewals the last renewal
+	// that was seen of each. outage: the API server could not be reached.
 	heartbeat time.Duration
-	beats     map[int64]beat
-	cut       bool
+	renewals  map[int64]renewalSeen
+	outage    bool
 }
 
-// beat is what was last heard of a claim, and when: by a clock that nobody
-// sets, so that a clock that is wrong ends no claim.
-type beat struct{ renewed, at time.Duration }
+// renewalSeen is the last renewal of a claim, and when it was seen by the world's
+// clock, which is never set: a wrong clock must not end a claim.
+type renewalSeen struct{ renewed, at time.Duration }
 
-// reset forgets everything.
-func (b *binder) reset() { b.queued, b.wakeAt, b.heartbeat, b.beats, b.cut = false, 0, 0, nil, false }
+func (b *binder) reset() {
+	b.queued, b.wakeAt, b.heartbeat, b.renewals, b.outage = false, 0, 0, nil, false
+}
 
-// heard is when the claim was last heard of. One that is seen for the first
-// time after a start or an outage, or since another heartbeat is asked for, has
-// a whole interval.
-func (b *binder) heard(c *claim) time.Duration {
-	is, ok := b.beats[c.uid]
+// lastHeard returns when the claim's last renewal was seen. After a start, an
+// outage or a change of the heartbeat every claim has one whole interval.
+func (b *binder) lastHeard(c *claim) time.Duration {
+	is, ok := b.renewals[c.uid]
 	if !ok || is.renewed != c.renewed {
-		if b.beats == nil {
-			b.beats = map[int64]beat{}
+		if b.renewals == nil {
+			b.renewals = map[int64]renewalSeen{}
 		}
-		is = beat{c.renewed, b.cache.p.w.now}
-		b.beats[c.uid] = is
+		is = renewalSeen{c.renewed, b.cache.p.w.now}
+		b.renewals[c.uid] = is
 	}
 	return is.at
 }
@@ -60,7 +60,7 @@ func (b *binder) wake() {
 	})
 }
 
-func (b *binder) remind(at time.Duration) {
+func (b *binder) wakeLater(at time.Duration) {
 	w := b.cache.p.w
 	if at <= w.now || b.wakeAt > w.now && b.wakeAt <= at {
 		return
@@ -69,16 +69,16 @@ func (b *binder) remind(at time.Duration) {
 	w.act(at, b.wake)
 }
 
-// reconcile looks at every claim, those first that were made first.
+// reconcile handles every claim, the oldest first.
 func (b *binder) reconcile() {
 	w := b.cache.p.w
 	b.members = b.members[:0]
 	if w.without(loseMembers) {
-		b.cut = true
+		b.outage = true
 		return
 	}
-	if every := b.cache.spec.heartbeat; every != b.heartbeat || b.cut {
-		b.heartbeat, b.beats, b.cut = every, nil, false
+	if every := b.cache.spec.heartbeat; every != b.heartbeat || b.outage {
+		b.heartbeat, b.renewals, b.outage = every, nil, false
 	}
 	b.ahead = 0
 	for _, c := range slices.Clone(b.cache.claims) {
@@ -86,7 +86,7 @@ func (b *binder) reconcile() {
 			return
 		}
 		if b.cache.unseen[claimKey(c.uid)] == 0 {
-			b.look(c)
+			b.reconcileClaim(c)
 		}
 		if c = b.cache.p.claims.get(c.uid); c != nil && c.waits() && b.cache.p.holder(c) == nil {
 			b.ahead++
@@ -94,14 +94,14 @@ func (b *binder) reconcile() {
 	}
 }
 
-// look brings one claim to where it should be.
-func (b *binder) look(c *claim) {
+// reconcileClaim makes one step of a claim.
+func (b *binder) reconcileClaim(c *claim) {
 	p := b.cache.p
 	s := p.holder(c)
 	if s == nil && c.phase == v1alpha1.ClaimPending && !c.deleted && p.claims.get(c.uid) != c {
-		return // it is looked at again once that is seen
+		return // the cached version is outdated; wait for the current one
 	}
-	tr := rollout.StepClaim(c.known(p.w, s), b.sight(c, s), b.rules(), p.w.time())
+	tr := rollout.StepClaim(c.engineClaim(p.w, s), b.sight(c, s), b.rules(), p.w.time())
 	switch tr.Do {
 	case rollout.RemoveClaim:
 		b.release(c, s)
@@ -109,20 +109,21 @@ func (b *binder) look(c *claim) {
 		b.bind(c)
 	case rollout.ReleaseMember:
 		if c.ended() || b.record(c, s, tr) {
-			b.letGo(c, s)
+			b.freeMember(c, s)
 		}
 	case rollout.RestClaim:
 		b.record(c, s, tr)
-		b.remind(p.w.sinceIf(tr.Wake))
+		b.wakeLater(p.w.sinceIf(tr.Wake))
 	}
 }
 
-// known is the claim as the engine takes it, on the slot or on none. Its times are
-// those of the controllers' clock. When a held claim ends stands in the slot.
-func (c *claim) known(w *world, s *slot) rollout.Claim {
+// engineClaim converts the claim for the engine, with times of the controllers'
+// clock. s is the slot that carries it, or nil; a carried claim ends when the slot
+// says.
+func (c *claim) engineClaim(w *world, s *slot) rollout.Claim {
 	k := rollout.Claim{
 		Phase: rollout.ClaimPhase(c.phase), Given: c.member >= 0, Deleted: c.deleted,
-		Made: w.epoch.Add(c.made), Limited: c.wait != nil, Asked: c.asked,
+		Made: w.epoch.Add(c.made), Limited: c.wait != nil, Asked: c.updateRequested,
 	}
 	if c.wait != nil {
 		k.Wait = *c.wait
@@ -137,7 +138,7 @@ func (c *claim) known(w *world, s *slot) rollout.Claim {
 	return k
 }
 
-// sight is what the claim controller sees of what the claim depends on.
+// sight returns what the claim depends on, as the claim controller sees it.
 func (b *binder) sight(c *claim, s *slot) rollout.ClaimSight {
 	p := b.cache.p
 	if s != nil {
@@ -147,17 +148,17 @@ func (b *binder) sight(c *claim, s *slot) rollout.ClaimSight {
 			seen.Blocker = p.verdict(s.Index)
 		}
 		if b.heartbeat > 0 {
-			seen.Silent = p.w.now - b.heard(c)
+			seen.Silent = p.w.now - b.lastHeard(c)
 		}
 		return seen
 	}
 	if c.wanted >= 0 {
-		return rollout.ClaimSight{Free: rollout.Choices(b.choice(c))}
+		return rollout.ClaimSight{Free: rollout.Choices(b.candidates(c))}
 	}
-	return rollout.ClaimSight{Free: rollout.Choices(b.choice(c)), Ahead: b.ahead}
+	return rollout.ClaimSight{Free: rollout.Choices(b.candidates(c)), Ahead: b.ahead}
 }
 
-// rules are what the pool says of the life of claims.
+// rules returns the pool's rules for its claims.
 func (b *binder) rules() rollout.ClaimRules {
 	w := b.cache.p.w
 	r := rollout.ClaimRules{
@@ -169,7 +170,7 @@ func (b *binder) rules() rollout.ClaimRules {
 	return r
 }
 
-// bind gives the claim a free member.
+// bind binds the claim to a free member.
 func (b *binder) bind(c *claim) {
 	p := b.cache.p
 	old := b.pick(c)
@@ -180,12 +181,12 @@ func (b *binder) bind(c *claim) {
 	next.Member = old.Bind()
 	next.claim, next.claimUID, next.lastClaim = c.name, c.uid, c.uid
 	next.boundAt, next.expiresAt = p.w.clock(), b.expiry(c)
-	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is given to " + c.name }) {
-		b.look(c)
+	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is claimed by " + c.name }) {
+		b.reconcileClaim(c)
 	}
 }
 
-// expiry is when a claim that is bound now ends by itself; 0 for never.
+// expiry returns when a claim that is bound now expires; 0 for never.
 func (b *binder) expiry(c *claim) time.Duration {
 	w, rules := b.cache.p.w, b.rules()
 	at := rules.Expiry(c.ttl, w.time())
@@ -195,12 +196,12 @@ func (b *binder) expiry(c *claim) time.Duration {
 	return at.Sub(w.epoch)
 }
 
-// choice is what there is to choose from for the claim. What was given away and does
-// not look so yet is not free.
-func (b *binder) choice(c *claim) []rollout.Member {
+// candidates returns the members among which the claim may choose. A member that
+// this controller has claimed is not free, even if the cache does not show it yet.
+func (b *binder) candidates(c *claim) []rollout.Member {
 	if len(b.members) == 0 {
 		for _, s := range b.cache.slots {
-			m := b.cache.p.seen(s)
+			m := b.cache.p.readMember(s)
 			m.Claimed = m.Claimed || b.cache.unseen[s.Index] > 0
 			b.members = append(b.members, m)
 		}
@@ -215,9 +216,9 @@ func (b *binder) choice(c *claim) []rollout.Member {
 	return b.members[i : i+1]
 }
 
-// pick chooses a member for the claim, and takes it out of the choice.
+// pick chooses a member for the claim, and marks it as claimed.
 func (b *binder) pick(c *claim) *slot {
-	list := b.choice(c)
+	list := b.candidates(c)
 	i := rollout.Pick(list, b.cache.target())
 	if i < 0 {
 		return nil
@@ -226,11 +227,11 @@ func (b *binder) pick(c *claim) *slot {
 	return b.cache.slots.get(list[i].Index)
 }
 
-// record stores what a step came to, if it differs. False ends what is done.
+// record stores the result of a step if it differs. It reports whether to go on.
 func (b *binder) record(c *claim, s *slot, tr rollout.ClaimTransition) bool {
 	p := b.cache.p
 	next := *c
-	next.phase, next.asked = v1alpha1.ClaimPhase(tr.Claim.Phase), tr.Claim.Asked
+	next.phase, next.updateRequested = v1alpha1.ClaimPhase(tr.Claim.Phase), tr.Claim.Asked
 	bound := tr.Claim.Phase == rollout.ClaimBound
 	if bound {
 		next.member, next.expiresAt = s.Index, s.expiresAt
@@ -242,62 +243,63 @@ func (b *binder) record(c *claim, s *slot, tr rollout.ClaimTransition) bool {
 		return false
 	}
 	if bound {
-		p.w.judge.bound(p, &next)
-		if then := p.then[c.uid]; then != nil {
-			delete(p.then, c.uid)
+		p.w.judge.checkBound(p, &next)
+		if then := p.onBound[c.uid]; then != nil {
+			delete(p.onBound, c.uid)
 			then()
 		}
 	}
 	return true
 }
 
-// becomes says what is new with a claim.
+// becomes describes a change of a claim.
 func (p *pool) becomes(was, is *claim, why rollout.ClaimReason) string {
 	member := p.member(is.member)
 	switch {
-	case was.phase == is.phase && is.asked:
-		return is.name + " is asked to let " + member + " go: it is stale"
+	case was.phase == is.phase && is.updateRequested:
+		return is.name + " is asked to release " + member + ", which is stale"
 	case was.phase == is.phase:
-		return is.name + " may keep " + member + ": it is not stale"
+		return is.name + " may keep " + member + ", which is not stale any more"
 	case is.phase == v1alpha1.ClaimBound:
 		return is.name + " is bound to " + member
 	}
 	how := map[rollout.ClaimReason]string{
-		rollout.ClaimTimeUp: "has had its time", rollout.NotRenewed: "was not renewed in time", rollout.ClaimBodyGone: "has lost " + member,
-		rollout.WaitOver: "has waited for long enough", rollout.NotServed: "has waited for long enough",
+		rollout.ClaimTimeUp: "has reached its ttl", rollout.NotRenewed: "was not renewed in time", rollout.ClaimBodyGone: "has lost " + member,
+		rollout.WaitOver: "has got no member within its wait", rollout.NotServed: "has got no member within its wait",
 	}[why]
 	return is.name + " " + how + ": " + string(is.phase)
 }
 
-// release lets the member go, and then the claim, whose owner has deleted it.
+// release frees the member of a deleted claim, if there is one, and then removes
+// the claim.
 func (b *binder) release(c *claim, s *slot) {
-	if s != nil && !b.letGo(c, s) {
+	if s != nil && !b.freeMember(c, s) {
 		return
 	}
 	p := b.cache.p
-	p.putClaim(byBinder, p.claims.get(c.uid), nil, func() string { return c.name + " is gone: " + string(c.last()) })
+	p.putClaim(byBinder, p.claims.get(c.uid), nil, func() string { return c.name + " is gone: " + string(c.finalPhase()) })
 }
 
-// letGo takes the member from the claim.
-func (b *binder) letGo(c *claim, old *slot) bool {
+// freeMember releases the slot from the claim.
+func (b *binder) freeMember(c *claim, old *slot) bool {
 	p := b.cache.p
 	next := *old
-	next.Member = old.Release(b.goesBack(old), p.w.time())
+	next.Member = old.Release(b.releaseOf(old), p.w.time())
 	next.claim, next.claimUID = "", 0
 	next.boundAt, next.expiresAt = 0, 0
 	return p.put(byBinder, old, &next, func() string {
 		switch d := next.Disruption; {
 		case d.Cause != rollout.ClaimEnded:
-			return c.name + " gives " + p.member(old.Index) + " back as it is"
+			return c.name + " releases " + p.member(old.Index) + ", which keeps its body"
 		case d.Update:
-			return c.name + " gives " + p.member(old.Index) + " back, to be updated"
+			return c.name + " releases " + p.member(old.Index) + ", which is to be updated"
 		}
-		return c.name + " gives " + p.member(old.Index) + " back, to be replaced"
+		return c.name + " releases " + p.member(old.Index) + ", which is to be replaced"
 	})
 }
 
-// goesBack is what decides how a member goes back.
-func (b *binder) goesBack(s *slot) *rollout.Release {
+// releaseOf collects what decides how a member is released.
+func (b *binder) releaseOf(s *slot) *rollout.Release {
 	p := b.cache.p
 	spec := b.cache.spec
 	open, _ := spec.windows.At(p.w.time())
@@ -308,7 +310,7 @@ func (b *binder) goesBack(s *slot) *rollout.Release {
 	}
 }
 
-// reuses tells whether a released member is free again as it is.
+// reuses reports whether a released member keeps its body.
 func (p *pool) reuses() bool {
 	s := p.spec.claims
 	return s != nil && s.OnRelease != nil && *s.OnRelease == v1alpha1.ReleaseReuse

@@ -7,40 +7,41 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// body is what a slot holds. Bodies live on whether or not a controller looks.
+// body is a simulated body. It boots, serves and stops independently of the
+// controllers.
 type body struct {
 	p           *pool
 	index       int
 	incarnation int64
-	// revision is what it runs; empty if nobody can tell.
+	// revision is what it runs; empty if that is unknown.
 	revision rollout.Revision
 	breed    breed
-	// booted: it has come up. sick: it is not ready all the same. exited: it
-	// has ended by itself. stopping: it was told to go.
+	// booted: it has become ready once. sick: it is not ready although it has
+	// booted. exited: it has ended by itself. stopping: it is being deleted.
 	booted, sick, exited, stopping bool
 	draining, drained              bool
-	// drains counts how often a drain began, so that one that was taken back
-	// does not end.
+	// drains counts drains. A scheduled end of a drain compares it, so that it does
+	// nothing after the drain was withdrawn.
 	drains    int
 	occupancy rollout.Occupancy
-	// starts counts how often it was started: once, and for each update; turns
-	// how often somebody set its health, which ends what was to come of it
-	// before; ends how often it was set when it will be gone.
+	// starts counts boots, turns the edits of its health, and ends how often its
+	// end was scheduled. Scheduled events compare them, to notice that they are
+	// outdated.
 	starts, turns, ends int
-	// hangs: once it is told to go it does not. stop is how long it takes
-	// instead of what the world says.
+	// hangs: it never stops once it is deleted. stop replaces the world's stop
+	// time.
 	hangs bool
 	stop  *time.Duration
 }
 
-// ready tells whether it serves.
+// ready reports whether the body serves.
 func (b *body) ready() bool { return b.booted && !b.sick && !b.exited && !b.stopping }
 
-// own is the slot's body, nil if there is none. One of another incarnation is
-// none of this one's: it was made by a controller that read too late. But a
-// body may stay what it was when it should have become this one, and may be the
-// next one before that is recorded.
-func (p *pool) own(s *slot) *body {
+// bodyOf returns the slot's body, or nil. A body of another incarnation was made
+// from an outdated read and does not count, with two exceptions: an update that
+// was refused leaves a body of an earlier incarnation, and an update that is not
+// recorded yet a body of the next one.
+func (p *pool) bodyOf(s *slot) *body {
 	b := p.bodies[s.Index]
 	switch {
 	case b == nil || b.incarnation == s.Incarnation:
@@ -53,9 +54,9 @@ func (p *pool) own(s *slot) *body {
 	return nil
 }
 
-// sight is how a controller finds the slot's body.
-func (p *pool) sight(s *slot) rollout.Sight {
-	b := p.own(s)
+// bodySight returns the state of the slot's body as a controller observes it.
+func (p *pool) bodySight(s *slot) rollout.Sight {
+	b := p.bodyOf(s)
 	if b == nil {
 		return rollout.Sight{State: rollout.Absent}
 	}
@@ -71,15 +72,15 @@ func (p *pool) sight(s *slot) rollout.Sight {
 	return seen
 }
 
-// What may keep a body from being created.
+// Reasons for which a body cannot be created.
 var (
-	errUnreadable = errors.New("what it is made from cannot be read")
-	errOccupied   = errors.New("another body is still there")
-	errRefused    = errors.New("refused as it is")
+	errUnreadable = errors.New("its template or sources cannot be read")
+	errOccupied   = errors.New("another body exists in the slot")
+	errRefused    = errors.New("refused")
 	errNoRoom     = errors.New("no room")
 )
 
-// create makes the body of the incarnation, unless it is there already.
+// create creates the body of the incarnation, unless it exists.
 func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, error) {
 	w := p.w
 	if b := p.bodies[index]; b != nil {
@@ -103,8 +104,8 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	p.creates++
 	w.bodies++
 	p.counts.touch(index)
-	w.judge.born(b)
-	w.saying("member", func() string {
+	w.judge.checkBirth(b)
+	w.sayLazily("member", func() string {
 		return "body " + b.name() + " is born on " + string(r)
 	})
 	b.start()
@@ -112,8 +113,8 @@ func (p *pool) create(index int, incarnation int64, r rollout.Revision) (*body, 
 	return b, nil
 }
 
-// words are what the body says about itself when it has failed.
-func (b *body) words() string {
+// failureMessage is the message of a failed body.
+func (b *body) failureMessage() string {
 	switch {
 	case b == nil:
 		return "it is gone"
@@ -125,12 +126,12 @@ func (b *body) words() string {
 	return "it is not ready any more"
 }
 
-// name tells the body from the others of its slot.
+// name is unique among all bodies of the slot.
 func (b *body) name() string { return b.p.member(b.index) + "#" + itoa(b.incarnation) }
 
-// update makes the body that is there the slot's next incarnation, of the
-// revision that is wanted, unless it is that already. It is neither born nor
-// does it go. One that is refused stays what it was.
+// update turns the slot's body into the next incarnation, on the granted
+// revision, unless it is that already. No body is created or deleted. If the
+// update is refused, the body stays as it was.
 func (p *pool) update(s *slot) error {
 	w := p.w
 	b, next, r := p.bodies[s.Index], s.NextIncarnation(), s.Wants
@@ -145,7 +146,7 @@ func (p *pool) update(s *slot) error {
 	case breed.outcome == createError || w.now < p.refused[s.Index]:
 		return errRefused
 	}
-	w.saying("member", func() string { return "body " + b.name() + " becomes " + string(r) })
+	w.sayLazily("member", func() string { return "body " + b.name() + " becomes " + string(r) })
 	b.incarnation, b.revision, b.breed, b.occupancy = next, r, breed, rollout.Idle
 	b.booted, b.sick, b.exited, b.draining, b.drained = false, false, false, false, false
 	p.counts.touch(b.index)
@@ -166,13 +167,13 @@ func (b *body) start() {
 			return
 		}
 		b.booted = true
-		w.saying("world", func() string { return "body " + b.name() + " is ready" })
+		w.sayLazily("world", func() string { return "body " + b.name() + " is ready" })
 		b.serve()
-		b.touched()
+		b.changed()
 	})
 }
 
-// serve begins what becomes of a body of its breed that has come up.
+// serve schedules what its breed does after it has become ready.
 func (b *body) serve() {
 	switch b.breed.outcome {
 	case crashes:
@@ -182,8 +183,8 @@ func (b *body) serve() {
 	}
 }
 
-// flap has the body, which is up, go down and up in turn until a time, from
-// which on it stays up. Vary is how long a span takes in truth.
+// flap makes a ready body unready and ready in turn until a time; after it the
+// body stays ready. vary returns the actual length of each span.
 func (b *body) flap(f flap, vary func(time.Duration) time.Duration) {
 	w := b.p.w
 	n, starts := b.turns, b.starts
@@ -193,9 +194,9 @@ func (b *body) flap(f flap, vary func(time.Duration) time.Duration) {
 				return
 			}
 			if b.sick == up {
-				w.saying("world", func() string { return "body " + b.name() + " goes " + upOrDown(up) })
+				w.sayLazily("world", func() string { return "body " + b.name() + " goes " + upOrDown(up) })
 				b.sick = !up
-				b.touched()
+				b.changed()
 			}
 			if then != nil {
 				then()
@@ -232,12 +233,12 @@ func (b *body) serveUntilCrash() {
 			return
 		}
 		b.exited = true
-		w.saying("world", func() string { return "body " + b.name() + " crashes" })
-		b.touched()
+		w.sayLazily("world", func() string { return "body " + b.name() + " crashes" })
+		b.changed()
 	})
 }
 
-// drain begins what comes before the end, or goes on with it.
+// drain starts the body's drain, unless it is draining.
 func (b *body) drain() {
 	if b.draining {
 		return
@@ -246,11 +247,11 @@ func (b *body) drain() {
 	b.draining = true
 	b.drains++
 	n := b.drains
-	w.saying("member", func() string { return "body " + b.name() + " drains" })
+	w.sayLazily("member", func() string { return "body " + b.name() + " drains" })
 	done := func() {
 		if b.draining && b.drains == n && !b.gone() {
 			b.drained = true
-			b.touched()
+			b.changed()
 		}
 	}
 	if w.nature.drain == 0 {
@@ -262,52 +263,52 @@ func (b *body) drain() {
 
 func (b *body) undrain() { b.draining, b.drained = false, false }
 
-// tell tells the body to go, once.
-func (b *body) tell() {
+// stopOnce deletes the body, unless that was done.
+func (b *body) stopOnce() {
 	if b.stopping {
 		return
 	}
 	b.p.deletes++
-	b.p.w.saying("member", func() string { return "tells body " + b.name() + " to go" })
-	b.end()
+	b.p.w.sayLazily("member", func() string { return "deletes body " + b.name() })
+	b.beginStop()
 	b.p.w.changed()
 }
 
-// end is how a body goes.
-func (b *body) end() {
+// beginStop starts the body's stop.
+func (b *body) beginStop() {
 	b.stopping = true
 	b.p.counts.touch(b.index)
 	switch {
 	case b.hangs:
 	case b.stop != nil:
-		b.endIn(*b.stop)
+		b.stopAfter(*b.stop)
 	default:
-		b.endIn(b.p.w.vary(b.p.w.nature.stopOf(b.revision)))
+		b.stopAfter(b.p.w.vary(b.p.w.nature.stopOf(b.revision)))
 	}
 }
 
-// endIn has the body be gone in some time.
-func (b *body) endIn(d time.Duration) {
+// stopAfter schedules the end of the body.
+func (b *body) stopAfter(d time.Duration) {
 	w := b.p.w
 	b.ends++
 	n := b.ends
 	w.at(w.now+d, func() {
 		if !b.gone() && b.ends == n {
-			w.saying("world", func() string { return "body " + b.name() + " is gone" })
+			w.sayLazily("world", func() string { return "body " + b.name() + " is gone" })
 			b.vanish()
 		}
 	})
 }
 
-// stopsIn sets how long the body takes to go, from now on, also if it has been
-// told to; negative for ever.
-func (b *body) stopsIn(d time.Duration) {
+// setStopTime sets how long the body takes to stop, also if it is stopping;
+// negative for ever.
+func (b *body) setStopTime(d time.Duration) {
 	b.hangs, b.stop = d < 0, &d
 	switch {
 	case b.hangs:
-		b.ends++ // what was to be the end is not
+		b.ends++ // cancels a scheduled end
 	case b.stopping:
-		b.endIn(d)
+		b.stopAfter(d)
 	}
 }
 
@@ -317,24 +318,24 @@ func (b *body) gone() bool { return b.p.bodies[b.index] != b }
 func (b *body) vanish() {
 	delete(b.p.bodies, b.index)
 	b.p.w.bodies--
-	b.touched()
+	b.changed()
 }
 
-// touched tells the member controller that the body is not what it was.
-func (b *body) touched() {
+// changed notifies the member controller of a change of the body.
+func (b *body) changed() {
 	w := b.p.w
 	b.p.counts.touch(b.index)
 	if w.editing {
-		w.edited = append(w.edited, news{to: &b.p.keeper.cache, key: b.index})
+		w.edited = append(w.edited, delivery{to: &b.p.keeper.cache, key: b.index})
 	} else {
 		w.hint(func() { b.p.keeper.wake(b.index) })
 	}
 	w.changed()
 }
 
-// health makes the body sick or well. One that never came up stays as it is.
+// health makes the body ready or unready. A body that has not booted stays unready.
 func (b *body) health(up bool) {
 	b.turns++
 	b.sick = !up
-	b.touched()
+	b.changed()
 }

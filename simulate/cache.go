@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Keys of objects in a cache that are no slots.
+// Keys of cached objects other than slots.
 const (
 	specKey  = -1
 	stateKey = -2
@@ -16,8 +16,8 @@ const (
 
 func claimKey(uid int64) int { return noKey - int(uid) }
 
-// cache is the world as one controller sees it: each write up to `lag` late,
-// the writes to one object in their order. A controller that starts gets one
+// cache is the world as one controller reads it. Each write arrives up to `lag`
+// late; writes to one object arrive in order. A controller that starts gets one
 // consistent list, also up to `lag` late.
 type cache struct {
 	p  *pool
@@ -28,21 +28,21 @@ type cache struct {
 	claims claims
 	spec   *specRecord
 	state  *stateRecord
-	// last is when the newest write on its way arrives, by object; unseen are its own
-	// writes by object that have not arrived yet.
+	// last is the arrival of the newest write in flight, by object; unseen counts
+	// the controller's own writes in flight, by object.
 	last   map[int]arrival
 	unseen map[int]int
-	// notify tells its controller which object has changed.
+	// notify is called with the object that has changed.
 	notify func(key int)
 }
 
-// arrival is when a write reaches a reader, and where among what happens then.
+// arrival is when a write reaches a cache; tie orders it within the instant.
 type arrival struct {
 	at  time.Duration
 	tie uint32
 }
 
-// boot lists everything, and notifies once the list is there.
+// boot lists everything, and calls ready when the list has arrived.
 func (c *cache) boot(ready func()) {
 	c.ready = false
 	c.slots, c.claims = slices.Clone(c.p.slots), slices.Clone(c.p.claims)
@@ -54,34 +54,33 @@ func (c *cache) boot(ready func()) {
 	})
 }
 
-// news is a write on its way to a cache, or only word of a change, which
-// leaves the cache as it is: apply is nil then.
-type news struct {
+// delivery is a write in flight to a cache. If apply is nil, it only notifies.
+type delivery struct {
 	to    *cache
 	key   int
 	apply func(*cache)
 }
 
-// publish brings a write to every cache.
+// publish sends a write to every cache.
 func (p *pool) publish(by actor, key int, apply func(*cache)) {
 	for _, c := range p.caches {
 		switch {
-		case key < noKey && c.by == byKeeper: // who keeps members reads no claims
+		case key < noKey && c.by == byKeeper: // the member controller reads no claims
 		case p.w.editing:
-			p.w.edited = append(p.w.edited, news{c, key, apply})
+			p.w.edited = append(p.w.edited, delivery{c, key, apply})
 		default:
 			c.receive(by, key, apply)
 		}
 	}
 }
 
-// spread brings all that an edit wrote to the caches: to each of them at one
-// instant, so that nobody sees a half of it.
-func (w *world) spread() {
+// deliverEdit sends the writes of an edit to the caches. Each cache gets all of
+// them at one instant, so that no controller sees half an edit.
+func (w *world) deliverEdit() {
 	list := w.edited
 	w.edited = nil
 	for len(list) > 0 {
-		var mine, others []news
+		var mine, others []delivery
 		for _, n := range list {
 			if n.to == list[0].to {
 				mine = append(mine, n)
@@ -94,12 +93,12 @@ func (w *world) spread() {
 	}
 }
 
-// receiveAll has writes of others arrive at one time, none before an earlier
-// one to the same object.
-func (c *cache) receiveAll(list []news) {
+// receiveAll schedules writes of others to arrive together, after all earlier
+// writes to the same objects.
+func (c *cache) receiveAll(list []delivery) {
 	w := c.p.w
 	if w.down {
-		return // nobody is there; the next start lists
+		return // the next start lists
 	}
 	next, pending := arrival{w.now + w.delay(), w.tie()}, false
 	for _, n := range list {
@@ -135,18 +134,18 @@ func (c *cache) receiveAll(list []news) {
 	w.queue.push(event{at: next.at, tie: next.tie, life: w.life, do: arrive})
 }
 
-// expect makes room for what is on its way.
+// expect allocates the maps of writes in flight.
 func (c *cache) expect() {
 	if c.last == nil {
 		c.last, c.unseen = map[int]arrival{}, map[int]int{}
 	}
 }
 
-// receive has the write arrive at some time.
+// receive schedules the arrival of a write.
 func (c *cache) receive(by actor, key int, apply func(*cache)) {
 	w := c.p.w
 	if w.down {
-		return // nobody is there; the next start lists
+		return // the next start lists
 	}
 	last, pending := c.last[key]
 	next := arrival{w.now + w.delay(), w.tie()}
@@ -178,10 +177,8 @@ func (c *cache) receive(by actor, key int, apply func(*cache)) {
 	}})
 }
 
-// target is the revision that members are brought to: the template's, or,
-// after that one was rolled back, the current one.
+// target returns the revision to which members are brought, from the cache.
 func (c *cache) target() rollout.Revision { return targetOf(c.spec, c.state) }
 
-// blind tells whether its controller has written something that it cannot see
-// yet.
-func (c *cache) blind() bool { return len(c.unseen) > 0 }
+// hasUnseenWrites reports whether writes of the controller itself are in flight.
+func (c *cache) hasUnseenWrites() bool { return len(c.unseen) > 0 }

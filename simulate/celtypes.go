@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// The types that expressions know. Their fields are checked when a file is
-// parsed, and read without reflection when it is played.
+// The types in expressions. Fields are checked when a file is parsed, and read
+// without reflection when it is played.
 var (
 	poolType      = cel.ObjectType("pawl.Pool")
 	memberType    = cel.ObjectType("pawl.Member", traits.IndexerType)
@@ -26,7 +26,7 @@ var (
 	holderType    = cel.ObjectType("pawl.Holder")
 )
 
-// access is how a field is read.
+// access returns a field type that reads with get.
 func access[T any](t *cel.Type, get func(T) any) *types.FieldType {
 	return &types.FieldType{
 		Type:  t,
@@ -80,7 +80,7 @@ var conditionFields = map[string]*types.FieldType{
 	"message": access(cel.StringType, func(c rollout.Condition) any { return c.Message }),
 }
 
-// budgetFields cannot be read yet: scenarios with budgets wait.
+// budgetFields have no values yet: scenarios with budgets are not played.
 var budgetFields = func() map[string]*types.FieldType {
 	f := map[string]*types.FieldType{}
 	for _, name := range []string{"used", "limit", "waiting", "stalled"} {
@@ -90,8 +90,8 @@ var budgetFields = func() map[string]*types.FieldType {
 	return f
 }()
 
-// groupFields are those of a pool, and who rolls. They cannot be read yet:
-// scenarios with groups wait.
+// groupFields are those of a pool, and holder, the member that rolls. They have
+// no values yet: scenarios with groups are not played.
 var groupFields = func() map[string]*types.FieldType {
 	f := maps.Clone(poolFields)
 	f["holder"] = access(holderType, func(any) any { return nil })
@@ -113,7 +113,7 @@ type provider struct {
 func newProvider() *provider {
 	r, err := types.NewRegistry()
 	if err != nil {
-		panic(err) // a registry of nothing cannot go wrong
+		panic(err) // an empty registry causes no error
 	}
 	return &provider{
 		Registry: r,
@@ -152,34 +152,34 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return p.Registry.FindStructFieldType(name, field)
 }
 
-// thing is a value of one of the types above.
-type thing struct {
+// celObject is a value of one of the types above.
+type celObject struct {
 	t      *cel.Type
 	fields map[string]*types.FieldType
 	v      any
 }
 
-func (o thing) Type() ref.Type { return o.t }
-func (o thing) Value() any     { return o.v }
+func (o celObject) Type() ref.Type { return o.t }
+func (o celObject) Value() any     { return o.v }
 
-func (o thing) Equal(other ref.Val) ref.Val {
-	p, ok := other.(thing)
+func (o celObject) Equal(other ref.Val) ref.Val {
+	p, ok := other.(celObject)
 	return types.Bool(ok && o.t == p.t && reflect.DeepEqual(o.v, p.v))
 }
 
-func (o thing) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("%s is no %s", o.t.TypeName(), t)
+func (o celObject) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("%s is not a %s", o.t.TypeName(), t)
 }
 
-func (o thing) ConvertToType(t ref.Type) ref.Val {
+func (o celObject) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return o.t
 	}
-	return types.NewErr("%s is no %s", o.t.TypeName(), t.TypeName())
+	return types.NewErr("%s is not a %s", o.t.TypeName(), t.TypeName())
 }
 
 // Get reads a field by name.
-func (o thing) Get(name ref.Val) ref.Val {
+func (o celObject) Get(name ref.Val) ref.Val {
 	s, ok := name.(types.String)
 	f := o.fields[string(s)]
 	if !ok || f == nil {
@@ -192,7 +192,8 @@ func (o thing) Get(name ref.Val) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// table is a map in which whatever is missing has an empty value.
+// table is a map with a find function, which may return empty values for missing
+// keys.
 type table struct {
 	find func(key ref.Val) (ref.Val, bool)
 	keys func() []ref.Val
@@ -221,7 +222,7 @@ func (t table) Iterator() traits.Iterator {
 }
 
 func (t table) ConvertToNative(n reflect.Type) (any, error) {
-	return nil, fmt.Errorf("a map is no %s", n)
+	return nil, fmt.Errorf("a map is not a %s", n)
 }
 
 func (t table) ConvertToType(n ref.Type) ref.Val {
@@ -231,10 +232,10 @@ func (t table) ConvertToType(n ref.Type) ref.Val {
 	case types.TypeType:
 		return types.MapType
 	}
-	return types.NewErr("a map is no %s", n.TypeName())
+	return types.NewErr("a map is not a %s", n.TypeName())
 }
 
-// byName makes a table with strings for keys.
+// byName returns a table with string keys.
 func byName(find func(name string) (ref.Val, bool), names func() []string) table {
 	return table{
 		find: func(k ref.Val) (ref.Val, bool) {
@@ -261,7 +262,7 @@ func memberTable(p *poolPicture) table {
 			if !ok {
 				return nil, false
 			}
-			return thing{memberType, memberFields, p.member(int(i))}, true
+			return celObject{memberType, memberFields, p.member(int(i))}, true
 		},
 		keys: func() []ref.Val {
 			var list []ref.Val
@@ -276,7 +277,7 @@ func memberTable(p *poolPicture) table {
 func conditionTable(p *poolPicture) table {
 	return byName(
 		func(name string) (ref.Val, bool) {
-			return thing{conditionType, conditionFields, p.conditions.named(name)}, true
+			return celObject{conditionType, conditionFields, p.conditions.named(name)}, true
 		},
 		func() []string { return conditionNames },
 	)
@@ -297,7 +298,7 @@ func blockerTable(p *poolPicture) table {
 
 func claimTable(p picture) table {
 	return byName(
-		func(name string) (ref.Val, bool) { return thing{claimType, claimFields, p.claim(name)}, true },
+		func(name string) (ref.Val, bool) { return celObject{claimType, claimFields, p.claim(name)}, true },
 		p.claimNames,
 	)
 }
@@ -306,7 +307,7 @@ func poolTable(p picture) table {
 	return byName(
 		func(name string) (ref.Val, bool) {
 			q := p.pool(name)
-			return thing{poolType, poolFields, q}, q != nil
+			return celObject{poolType, poolFields, q}, q != nil
 		},
 		p.poolNames,
 	)

@@ -8,41 +8,40 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// claim is one stored version of a claim. Like a slot it is never changed.
+// claim is one stored version of a claim. Like a slot, it is immutable.
 type claim struct {
 	name string
 	uid  int64
-	// wanted is the only member that will do; -1 for any.
+	// wanted is the only member that it accepts; -1 for any.
 	wanted int
-	// ttl is how long it may hold its member, 0 for as long as the pool says;
-	// wait how long it may wait for one, nil for ever.
+	// ttl is how long it may hold its member, 0 for the pool's default; wait how
+	// long it may wait for one, nil for ever.
 	ttl  time.Duration
 	wait *time.Duration
-	// made and renewed are when its owner made it, and last said that it is
-	// still wanted.
+	// made and renewed are when its owner created it, and last renewed it.
 	made, renewed time.Duration
-	// deleted: its owner has let go of it.
+	// deleted: its owner has deleted it.
 	deleted bool
 
 	phase v1alpha1.ClaimPhase
-	// member is the index of the one it holds or held; -1 for none yet.
+	// member is the index of the member that it holds or held; -1 for none yet.
 	member int
-	// expiresAt is when it ends by itself; 0 for never.
+	// expiresAt is when it expires; 0 for never.
 	expiresAt time.Duration
-	// asked: its holder is asked to let the member go, which is stale.
-	asked bool
+	// updateRequested: its holder is asked to release the member, which is stale.
+	updateRequested bool
 }
 
 func (c *claim) ended() bool {
 	return c.phase != v1alpha1.ClaimPending && c.phase != v1alpha1.ClaimBound
 }
 
-// waits tells whether it is still to get a member, whichever that is.
+// waits reports whether the claim waits for any free member.
 func (c *claim) waits() bool {
 	return c.phase == v1alpha1.ClaimPending && !c.deleted && c.wanted < 0
 }
 
-// claims are in the order in which they were made.
+// claims are sorted by UID, which is the order in which they were made.
 type claims []*claim
 
 func (l claims) find(uid int64) (int, bool) {
@@ -70,7 +69,7 @@ func (l *claims) put(uid int64, c *claim) {
 	}
 }
 
-// newClaim is a claim that nobody has stored yet.
+// newClaim returns a new claim, not stored yet.
 func (p *pool) newClaim(name string) *claim {
 	return &claim{
 		name: name, uid: p.w.uid(), wanted: -1, member: -1, phase: v1alpha1.ClaimPending,
@@ -78,9 +77,9 @@ func (p *pool) newClaim(name string) *claim {
 	}
 }
 
-// putClaim stores a new version of a claim in place of the old one, unless
-// somebody else was faster: nil for old makes the claim, nil for next removes
-// it. False ends what the writer is doing: it lost, or it is dead.
+// putClaim replaces the stored version old by next, unless another writer was
+// faster; nil for old creates the claim, nil for next removes it. It returns false
+// if the writer must stop: the write was a conflict, or the controllers crashed.
 func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 	w := p.w
 	if by != byWorld && w.down {
@@ -88,34 +87,34 @@ func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 	}
 	uid := cmp.Or(next, old).uid
 	if p.claims.get(uid) != old {
-		w.saying(byNames[by], func() string { return "is too late for " + old.name + ", which has changed meanwhile" })
+		w.sayLazily(byNames[by], func() string { return "has a conflict on " + old.name + ", which has changed meanwhile" })
 		return false
 	}
 	p.claims.put(uid, next)
-	p.attend(uid)
+	p.updateUnserved(uid)
 	if next == nil {
-		p.over[old.name] = claimPicture{phase: string(old.last()), member: old.member}
-		delete(p.then, uid)
+		p.endedClaims[old.name] = claimPicture{phase: string(old.finalPhase()), member: old.member}
+		delete(p.onBound, uid)
 	}
 	w.writes++
 	if say != nil {
-		w.saying(byNames[by], say)
+		w.sayLazily(byNames[by], say)
 	}
 	p.publish(by, claimKey(uid), func(c *cache) { c.claims.put(uid, next) })
 	w.changed()
 	return by == byWorld || !w.down
 }
 
-// last is how a claim that is not there any more has ended.
-func (c *claim) last() v1alpha1.ClaimPhase {
+// finalPhase is the phase that is reported of a claim after it was removed.
+func (c *claim) finalPhase() v1alpha1.ClaimPhase {
 	if c.ended() {
 		return c.phase
 	}
 	return v1alpha1.ClaimReleased
 }
 
-// claimed finds the claim by name, in any pool.
-func (w *world) claimed(name string) (*pool, *claim) {
+// findClaim finds the claim by name, in any pool.
+func (w *world) findClaim(name string) (*pool, *claim) {
 	for _, p := range w.pools {
 		for _, c := range p.claims {
 			if c.name == name {
@@ -127,10 +126,10 @@ func (w *world) claimed(name string) (*pool, *claim) {
 }
 
 func (w *world) claim(name string) claimPicture {
-	p, c := w.claimed(name)
+	p, c := w.findClaim(name)
 	if c == nil {
 		for _, p := range w.pools {
-			if v, ok := p.over[name]; ok {
+			if v, ok := p.endedClaims[name]; ok {
 				return v
 			}
 		}
@@ -148,7 +147,7 @@ func (w *world) claimNames() (list []string) {
 		for _, c := range p.claims {
 			list = append(list, c.name)
 		}
-		for name := range p.over {
+		for name := range p.endedClaims {
 			list = append(list, name)
 		}
 	}
@@ -164,8 +163,8 @@ func (p *pool) holder(c *claim) *slot {
 	return nil
 }
 
-// attend notes whether the claim waits and is on no slot.
-func (p *pool) attend(uid int64) {
+// updateUnserved records whether the claim is pending and no slot carries it.
+func (p *pool) updateUnserved(uid int64) {
 	c := p.claims.get(uid)
 	if _, held := p.holders[uid]; c != nil && !held && c.phase == v1alpha1.ClaimPending && !c.deleted {
 		p.unserved[uid] = true
@@ -174,8 +173,7 @@ func (p *pool) attend(uid int64) {
 	}
 }
 
-// waiting counts the claims that wait and are on no member, as the cache shows
-// them.
+// waiting counts the claims that wait and that no slot carries, in the cache.
 func (c *cache) waiting() int {
 	waiting := map[int64]bool{}
 	for _, o := range c.claims {
@@ -192,7 +190,7 @@ func (c *cache) waiting() int {
 	return len(waiting)
 }
 
-// waiting counts them in truth.
+// waiting counts the same claims in the store.
 func (p *pool) waiting() (n int) {
 	for uid := range p.unserved {
 		if p.claims.get(uid).waits() {

@@ -2,34 +2,34 @@ package simulate
 
 import "slices"
 
-// counts are the numbers of a pool, kept up to date slot by slot: a pool may
-// have twenty thousand members, and is looked at after each write.
+// counts are the numbers of a pool. They are updated slot by slot, because a pool
+// may have twenty thousand members and the judge reads them after each write.
 type counts struct {
 	n [numTallies]int
-	// sums are what the promises go by.
+	// sums are the numbers that promises are checked with.
 	sums sums
-	// staying counts the bodies in slots that are to stay, runs the bodies by
+	// staying counts the bodies in slots that are not leaving, runs the bodies by
 	// revision.
 	staying int
 	runs    map[string]int
-	// parts are what each slot adds, by index; touched are those that have to be
-	// counted anew.
+	// parts are the contributions of slots, by index; touched are the indexes that
+	// have to be counted again.
 	parts   []part
 	touched []int
 }
 
-// part is what a slot and its body add to the numbers.
+// part is the contribution of one slot and its body.
 type part struct {
 	n       [numTallies]int8
 	sums    sums
 	staying int
 	body    bool
 	runs    string
-	// touched: it is to be counted anew.
+	// touched: it has to be counted again.
 	touched bool
 }
 
-// touch notes that the slot at the index or its body is not what it was.
+// touch notes that the slot at the index or its body has changed.
 func (c *counts) touch(index int) {
 	if index >= len(c.parts) {
 		c.parts = slices.Grow(c.parts, index+1-len(c.parts))[:index+1]
@@ -40,7 +40,7 @@ func (c *counts) touch(index int) {
 	}
 }
 
-// counted brings the numbers up to date.
+// counted returns the numbers, up to date.
 func (p *pool) counted() *counts {
 	c := &p.counts
 	if c.runs == nil {
@@ -94,7 +94,7 @@ func (p *pool) part(index int) (q part) {
 	return q
 }
 
-// without is the sums as they are once the slot at the index is not in service.
+// without returns the sums as if the slot at the index were not in service.
 func (p *pool) without(index int) sums {
 	c := p.counted()
 	n := c.sums

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// claim notes that there is a claim of the name. In a warm pool it may bring
-// one more slot.
+// claim records a claim of the name and returns the name. In a warm pool the claim
+// may add a slot.
 func (d *drawing) claim(name string) string {
 	if !slices.Contains(d.claims, name) {
 		d.claims = append(d.claims, name)
@@ -19,10 +19,10 @@ func (d *drawing) claim(name string) string {
 	return name
 }
 
-// timeline draws what happens, and moves on to when nothing of it goes on.
+// timeline draws the entries, and advances now until their effects have ended.
 func (d *drawing) timeline() {
 	d.line("timeline:")
-	// Lists get smaller entry by entry; two of them are long enough.
+	// rapid shrinks a list entry by entry; two lists give enough entries.
 	rapid.SliceOfN(rapid.Custom(d.entry), 0, 12).Draw(d.t, "entries")
 	rapid.SliceOfN(rapid.Custom(d.entry), 0, 12).Draw(d.t, "more entries")
 	if d.yes("crashes in the middle", 20) {
@@ -35,7 +35,7 @@ func (d *drawing) timeline() {
 	d.line("  - {at: %v, claim: %s}", d.now, d.claim("last"))
 }
 
-// entry draws one entry of the timeline, and writes it.
+// entry draws and writes one entry of the timeline.
 func (d *drawing) entry(t *rapid.T) string {
 	defer func(outer *rapid.T) { d.t = outer }(d.t)
 	d.t = t
@@ -45,7 +45,7 @@ func (d *drawing) entry(t *rapid.T) string {
 	return e
 }
 
-// edit draws one thing that happens.
+// edit draws one edit.
 func (d *drawing) edit() string {
 	switch d.pick("edit", "revise", "body", "member", "world", "claim", "revise", "body", "member", "world", "set", "grow", "release",
 		"undo", "member", "world", "body", "set", "claim", "retry", "pause", "set", "renew", "revise") {
@@ -77,8 +77,8 @@ func (d *drawing) edit() string {
 	}
 }
 
-// member draws the index of a member: often one of the first, and sometimes one
-// above replicas, which only surge bodies and those for claims have.
+// member draws the index of a member: mostly a low one, sometimes one above
+// replicas, as surge slots and slots for claims have.
 func (d *drawing) member() int {
 	var m int
 	if d.yes("above the size", 30) {
@@ -90,7 +90,7 @@ func (d *drawing) member() int {
 	return m
 }
 
-// grow draws another size, in a pool that may be content with fewer members.
+// grow draws another size, sometimes with refillBelow.
 func (d *drawing) grow() string {
 	n := d.number("new size", 0, 6)
 	d.slots = max(d.slots, n)
@@ -102,7 +102,7 @@ func (d *drawing) grow() string {
 	return fmt.Sprintf("set: {replicas: %d}", n)
 }
 
-// memberEdit draws what somebody does to a member.
+// memberEdit draws an edit of a member.
 func (d *drawing) memberEdit(m int) string {
 	switch d.pick("edit of the member", "recycle", "hold", "skip", "occupancy", "slot", "recycle", "cordon", "unknown", "hold", "uncordon", "cost") {
 	case "occupancy":
@@ -125,7 +125,7 @@ func (d *drawing) memberEdit(m int) string {
 	return fmt.Sprintf("member: %d, do: recycle", m)
 }
 
-// bodyEdit draws what happens to a member's body, or to its next one.
+// bodyEdit draws an edit of a member's body, or of its next one.
 func (d *drawing) bodyEdit(m int) string {
 	switch d.pick("edit of the body", "body", "flap", "refuse", "bodies", "stuck", "health", "unstuck") {
 	case "health":
@@ -133,7 +133,7 @@ func (d *drawing) bodyEdit(m int) string {
 	case "flap":
 		return fmt.Sprintf("member: %d, health: Flap, up: %v, down: %v, until: %v", m, d.seconds("up", 5, 20, 70), d.seconds("down", 5, 20),
 			d.now+d.seconds("flaps for", 60, 300, 600))
-	case "bodies": // one after the other: each as soon as the former one may have come up
+	case "bodies": // each as soon as the body before it may have become ready
 		every := d.boot + d.seconds("apart", 5, 20, 70)
 		for range d.number("bodies deleted", 1, 4) {
 			d.line("  - {at: %v, member: %d, delete: body}", d.now, m)
@@ -149,10 +149,10 @@ func (d *drawing) bodyEdit(m int) string {
 	return fmt.Sprintf("member: %d, delete: body", m)
 }
 
-// lateStop is how long a body takes to go that somebody has seen to.
+// lateStop is the stop time of a body that hung before.
 const lateStop = 5 * time.Second
 
-// worldEdit draws what happens to everything.
+// worldEdit draws an edit of the whole world.
 func (d *drawing) worldEdit() string {
 	switch d.pick("edit of the world", "crash", "churn", "clock", "capacity", "lose", "churn", "source", "lose", "capacity", "hash", "clock", "crash", "renderer", "delete") {
 	case "lose":

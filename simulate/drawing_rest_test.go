@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// rest ends all that is in the way, and says what has to come of that. One
-// claim may stay, which hides nobody.
+// rest removes everything that keeps the pool from settling, and writes what must
+// hold in the end. One claim may stay.
 func (d *drawing) rest() {
 	d.now += time.Second
 	at := fmt.Sprintf("  - {at: %v, ", d.now)
@@ -36,18 +36,18 @@ func (d *drawing) rest() {
 	}
 	d.line("%sset: %s}", at, d.patch([]string{"update.type", "update.paused", "update.windows", "update.partition"}))
 	if keepsPartition || !d.movable() {
-		d.line("%sworld: {revisions: {B: null, C: null}}}", at) // what stays has to work
+		d.line("%sworld: {revisions: {B: null, C: null}}}", at) // bodies that stay have to become ready
 	}
 	d.line("%srevise: G}", at)
 	bound := d.bound()
-	d.line("run: %v", d.now+bound+time.Hour) // it stays as it is
+	d.line("run: %v", d.now+bound+time.Hour) // it must not change in this hour
 	d.line("expect:")
 	expected := d.expected()
 	d.line("  within: {%v: [%s]}", d.now+bound, expected)
 	d.line("  finally: [%s]", expected)
 }
 
-// expected is what has to be true in the end.
+// expected returns what must hold in the end.
 func (d *drawing) expected() string {
 	if d.deleted {
 		return `"members == 0 && bodies == 0 && claimed == 0"`
@@ -64,7 +64,7 @@ func (d *drawing) expected() string {
 	}
 	most := n
 	if d.kept && !d.movable() {
-		most += d.surge() // they may wait for the claim to end
+		most += d.surge() // surge slots may wait for the claim to end
 	}
 	if least := d.at("refillBelow"); least > 0 && least < n {
 		e = append(e, fmt.Sprintf("%s <= %d && free >= %d - claimed", count, most, least))
@@ -85,7 +85,7 @@ func (d *drawing) expected() string {
 	return strings.Join(e, ", ")
 }
 
-// at is the number that the spec has at the path; 0 for none.
+// at returns the number at the path of the spec; 0 for none.
 func (d *drawing) at(path string) int {
 	n, err := strconv.Atoi(d.spec[path])
 	if err != nil {
@@ -94,7 +94,8 @@ func (d *drawing) at(path string) int {
 	return n
 }
 
-// share is the number of members that the spec says at the path, of n.
+// share returns the number or percentage of n at the path of the spec, as a number
+// of members.
 func (d *drawing) share(path string, absent, n int, up bool) int {
 	s := d.spec[path]
 	if s == "" {
@@ -112,7 +113,7 @@ func (d *drawing) share(path string, absent, n int, up bool) int {
 	return v * n / 100
 }
 
-// size is how many members there are to be, of which nobody holds one.
+// size is the number of members that are to exist besides claimed ones.
 func (d *drawing) size() int {
 	n := d.at("replicas")
 	if d.spec["maxMembers"] != "" {
@@ -123,7 +124,7 @@ func (d *drawing) size() int {
 
 func (d *drawing) surge() int { return d.numbers().surge }
 
-// numbers works out what the policy comes to now.
+// numbers computes the numbers of the policy.
 func (d *drawing) numbers() numbers {
 	n := d.at("replicas")
 	v := numbers{
@@ -137,8 +138,8 @@ func (d *drawing) numbers() numbers {
 	return v
 }
 
-// movable tells whether the policy can roll whatever nobody holds: whether one
-// of as many members as there can be may go.
+// movable reports whether the policy can roll all members that are not held: with
+// as many members as possible, one of them may be disrupted.
 func (d *drawing) movable() bool {
 	n, v := d.at("replicas"), d.numbers()
 	if n == 0 {
@@ -155,19 +156,18 @@ func (d *drawing) movable() bool {
 	return most-1 >= n-v.unavailable && free-1 >= v.floor
 }
 
-// bound is how long the pool may take to come to rest once all is quiet. It is
-// computed for the worst order of things:
+// bound is how long the pool may take to come to rest after the last entry, in the
+// worst case:
 //
-//   - what is on its way to nowhere comes to its end: a body hangs until
-//     bootTimeout, and the slot waits out the longest backoff, of ten minutes;
-//   - then each slot that there may be is replaced, one after the other. That
-//     takes a drain, a stop and a boot, each a fifth longer than it should be,
-//     minReadySeconds, and eight times the lag: the decision, the end and the
-//     beginning are each seen late by one controller and then by the other;
-//   - before each of them the pool may wait for its window to open;
-//   - claims of a churn that waited until now are served first;
-//   - each crash that still waits for its expression lasts for five seconds,
-//     and for two lists.
+//   - a body that never becomes ready lasts until bootTimeout, and then its slot
+//     waits for the longest backoff, ten minutes;
+//   - then every possible slot is replaced, one after the other. Each takes a
+//     drain, a stop and a boot, a fifth longer than configured, minReadySeconds,
+//     and eight lags: two controllers in turn see each step late;
+//   - before each replacement the pool may wait for a window;
+//   - waiting claims of a churn are served first;
+//   - each crash that still waits for its expression takes five seconds and two
+//     lists.
 func (d *drawing) bound() time.Duration {
 	once := (d.drain+max(d.stop, lateStop)+d.boot)*6/5 + d.minReady + 8*d.lag
 	slots := d.slots + d.surge() + 1

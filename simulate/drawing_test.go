@@ -12,37 +12,37 @@ import (
 
 // drawing draws a world, as the text of a scenario file.
 //
-// Something happens for a while, and then, in most worlds, all becomes quiet:
-// what is in the way of the good revision G ends, and nothing happens any
-// more. From there on the pool has to come to rest within [drawing.bound].
+// Random entries come first. Then, in most worlds, everything that keeps the pool
+// from rolling to the good revision G is removed, and no entries follow. From
+// there the pool has to come to rest within [drawing.bound].
 type drawing struct {
 	t *rapid.T
 	b strings.Builder
-	// spec is what the pool's spec says now, by path; "" for nothing.
+	// spec is the pool's current spec, by path; "" for an absent field.
 	spec map[string]string
-	// slots is how many there may have been at most; chairs how many claims a
-	// churn kept alive, triggers how many crashes wait for an expression.
+	// slots is the largest possible number of slots, chairs the number of claims
+	// that churns keep alive, triggers the number of crashes that wait for an
+	// expression.
 	slots, chairs, triggers int
 	claims                  []string
-	// boot, stop and so on are the longest that there are.
+	// boot, stop and so on are the longest times of any revision.
 	boot, stop, drain, timeout, lag, minReady time.Duration
-	// now is when the last entry happens so far.
+	// now is the time of the last entry so far.
 	now                  time.Duration
 	deleted, quiet, kept bool
-	// touched are the members of which something is to be ended; flapping: of any
-	// of them.
+	// touched are the members whose edits rest has to undo; flapping: all of them.
 	touched  map[int]bool
 	flapping bool
-	// first is what the policy comes to at the start.
+	// first are the numbers of the policy at the start.
 	first numbers
 }
 
-// numbers are what a policy comes to, worked out without the engine.
+// numbers are those of a policy, computed without the engine.
 type numbers struct{ unavailable, surge, floor int }
 
 func (d *drawing) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
-// yes is true in so many of a hundred cases. What is drawn smaller is simpler.
+// yes is true with the probability. It shrinks to false.
 func (d *drawing) yes(name string, percent int) bool {
 	return rapid.IntRange(1, 100).Draw(d.t, name) > 100-percent
 }
@@ -51,7 +51,7 @@ func (d *drawing) number(name string, least, most int) int {
 	return rapid.IntRange(least, most).Draw(d.t, name)
 }
 
-// pick draws one of the words, of which the first is the simplest.
+// pick draws one of the words. It shrinks to the first.
 func (d *drawing) pick(name string, words ...string) string {
 	return rapid.SampledFrom(words).Draw(d.t, name)
 }
@@ -82,7 +82,7 @@ func (d *drawing) world() string {
 	return d.b.String()
 }
 
-// specField is a part of the spec that is drawn as one.
+// specField is a part of the spec that is drawn as a unit.
 type specField struct {
 	name    string
 	percent int
@@ -95,7 +95,7 @@ func one(path string, percent int, words ...string) specField {
 	return specField{path, percent, []string{path}, func(d *drawing) { d.spec[path] = d.pick(path, words...) }}
 }
 
-// everyHour is a window that opens often enough to wait for.
+// windows opens so often that a test can wait for it, every windowEvery.
 const (
 	windowEvery = 10 * time.Minute
 	windows     = `[{schedule: "*/10 * * * *", duration: 2m}]`
@@ -140,7 +140,7 @@ func specPaths() (list []string) {
 	return list
 }
 
-// limits draws what a rollout may cost. An update in place allows no surge.
+// limits draws the numbers that limit a rollout. Method InPlace allows no surge.
 func (d *drawing) limits() {
 	draw := func(path string, percent int, words ...string) {
 		d.spec[path] = ""
@@ -158,7 +158,7 @@ func (d *drawing) limits() {
 	draw("update.minAvailable", 20, "1", "0", "2", "3", "50%")
 }
 
-// patch writes what the spec says at the paths as one line of YAML.
+// patch returns the spec at the paths as one line of YAML.
 func (d *drawing) patch(paths []string) string {
 	groups := map[string][]string{}
 	for _, path := range paths {
@@ -179,8 +179,7 @@ func (d *drawing) patch(paths []string) string {
 	return "{" + strings.Join(list, ", ") + "}"
 }
 
-// set draws a part of the spec anew, or takes it away, and writes that as a
-// merge patch.
+// set draws a part of the spec again, or removes it, and returns a merge patch.
 func (d *drawing) set() string {
 	i := rapid.IntRange(0, len(specFields)-1).Draw(d.t, "part of the spec")
 	f := &specFields[i]
@@ -202,7 +201,7 @@ func (d *drawing) set() string {
 	return text
 }
 
-// nature draws how the world behaves.
+// nature draws the behaviour of the world.
 func (d *drawing) nature() {
 	d.boot = d.seconds("boot", 10, 30, 60, 1)
 	d.stop = d.seconds("stop", 5, 10, 0, 60)
@@ -246,7 +245,7 @@ func (d *drawing) start() {
 		return
 	}
 	state := ""
-	if d.yes("none has served", 10) { // so that there is no current revision
+	if d.yes("none has served", 10) { // then there is no current revision
 		state = "Provisioning"
 	}
 	d.line("  members:")

@@ -11,44 +11,44 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// edit is something that users, or the world, do to a pool or to everything;
-// the pool is nil where none is meant.
+// edit is a change by users or by the world. The pool is nil for an edit that is
+// not about one pool.
 type edit interface {
 	apply(w *world, p *pool)
 }
 
 func itoa[T int | int64](i T) string { return strconv.FormatInt(int64(i), 10) }
 
-// reviseEdit: the template says something else.
+// reviseEdit: a user edits the template.
 type reviseEdit struct{ to rollout.Revision }
 
 func (e reviseEdit) apply(w *world, p *pool) {
 	to := p.revision(e.to)
-	w.say("user", fmt.Sprintf("edits the template of %s: %s, and it was %s", p.name, to, p.spec.target))
+	w.say("user", fmt.Sprintf("edits the template of %s from %s to %s", p.name, p.spec.target, to))
 	p.template = e.to
 	next := *p.spec
 	next.target = to
 	p.putSpec(&next)
 }
 
-// setEdit: the spec is patched.
+// setEdit: a user patches the spec.
 type setEdit struct {
 	patch spec
-	said  *yaml.Node
+	node  *yaml.Node
 }
 
 func (e setEdit) apply(w *world, p *pool) {
-	w.saying("user", func() string { return "sets " + oneLine(e.said) + " on " + p.name })
+	w.sayLazily("user", func() string { return "sets " + oneLine(e.node) + " on " + p.name })
 	next := resolve(merge(p.spec.raw, e.patch), p.spec.target, w.nature.bootTimeout)
 	next.deleting, next.retry = p.spec.deleting, p.spec.retry
 	if next.err != nil {
-		w.judge.broken(next.err)
+		w.judge.abort(next.err)
 		return
 	}
 	p.putSpec(next)
 }
 
-// deletePoolEdit: somebody deletes the pool.
+// deletePoolEdit: a user deletes the pool.
 type deletePoolEdit struct{}
 
 func (deletePoolEdit) apply(w *world, p *pool) {
@@ -58,7 +58,7 @@ func (deletePoolEdit) apply(w *world, p *pool) {
 	p.putSpec(&next)
 }
 
-// claimEdit: somebody claims a member; any, if member is -1.
+// claimEdit: a user claims a member, or any member if member is -1.
 type claimEdit struct {
 	name   string
 	member int
@@ -66,10 +66,9 @@ type claimEdit struct {
 	wait   *time.Duration
 }
 
-// apply makes the claim, unless there is one of that name: whoever asks again
-// is told about that.
+// apply creates the claim, unless a claim of that name exists.
 func (e claimEdit) apply(w *world, p *pool) {
-	if _, c := w.claimed(e.name); c != nil {
+	if _, c := w.findClaim(e.name); c != nil {
 		w.say("user", "claims again as "+e.name+", which is "+string(c.phase))
 		return
 	}
@@ -84,7 +83,7 @@ func (e claimEdit) make(w *world, p *pool) *claim {
 	return c
 }
 
-// claimsEdit: many claims, one after the other.
+// claimsEdit: several claims, one after the other.
 type claimsEdit struct {
 	count  int
 	every  time.Duration
@@ -105,7 +104,7 @@ func (e claimsEdit) next(w *world, p *pool, i int) {
 	}
 }
 
-// churnEdit keeps about so many claims alive, each held about so long.
+// churnEdit keeps a number of claims alive, each held for about the given time.
 type churnEdit struct {
 	claims      int
 	hold, until time.Duration
@@ -113,27 +112,28 @@ type churnEdit struct {
 
 func (e churnEdit) apply(w *world, p *pool) {
 	for i := range e.claims {
-		w.first(w.now+e.hold*time.Duration(i)/time.Duration(e.claims), func() { e.come(w, p) })
+		w.first(w.now+e.hold*time.Duration(i)/time.Duration(e.claims), func() { e.addClaim(w, p) })
 	}
 }
 
-// come makes the next claim, and has it released in due time.
-func (e churnEdit) come(w *world, p *pool) {
+// addClaim creates the next claim. When it has been held, it is released and
+// followed by another.
+func (e churnEdit) addClaim(w *world, p *pool) {
 	if w.now >= e.until || p.spec.deleting {
 		return
 	}
 	w.atomic(func() {
 		c := claimEdit{name: "churn-" + itoa(w.uid()), member: -1}.make(w, p)
-		p.then[c.uid] = func() {
+		p.onBound[c.uid] = func() {
 			w.at(w.now+w.about(e.hold), func() {
 				w.atomic(func() { releaseEdit{c.name}.apply(w, nil) })
-				w.at(w.now, func() { e.come(w, p) })
+				w.at(w.now, func() { e.addClaim(w, p) })
 			})
 		}
 	})
 }
 
-// about is a time around d, from half to one and a half of it.
+// about returns a random time from d/2 to 3d/2; d if times are exact.
 func (w *world) about(d time.Duration) time.Duration {
 	if w.exact {
 		return d
@@ -141,13 +141,13 @@ func (w *world) about(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + w.rng.Float64())).Round(time.Millisecond)
 }
 
-// releaseEdit: somebody deletes the claim.
+// releaseEdit: a user deletes the claim.
 type releaseEdit struct{ name string }
 
 func (e releaseEdit) apply(w *world, _ *pool) {
-	p, c := w.claimed(e.name)
+	p, c := w.findClaim(e.name)
 	if c == nil || c.deleted {
-		w.say("user", "releases "+e.name+", which is not there")
+		w.say("user", "cannot release "+e.name+": there is no such claim")
 		return
 	}
 	w.say("user", "releases "+e.name)
@@ -156,13 +156,13 @@ func (e releaseEdit) apply(w *world, _ *pool) {
 	p.putClaim(byWorld, c, &next, nil)
 }
 
-// renewEdit: its holder says that the claim is still wanted.
+// renewEdit: the holder renews the claim.
 type renewEdit struct{ name string }
 
 func (e renewEdit) apply(w *world, _ *pool) {
-	p, c := w.claimed(e.name)
+	p, c := w.findClaim(e.name)
 	if c == nil {
-		w.say("user", "renews "+e.name+", which is not there")
+		w.say("user", "cannot renew "+e.name+": there is no such claim")
 		return
 	}
 	w.say("user", "renews "+e.name)
@@ -171,11 +171,11 @@ func (e renewEdit) apply(w *world, _ *pool) {
 	p.putClaim(byWorld, c, &next, nil)
 }
 
-// crashEdit: the controllers die and start anew.
+// crashEdit: the controllers crash, and start again after some time.
 type crashEdit struct{ long time.Duration }
 
 func (e crashEdit) apply(w *world, _ *pool) {
-	w.say("controllers", "die for "+e.long.String())
+	w.say("controllers", "crash for "+e.long.String())
 	w.crash(e.long)
 }
 
@@ -195,7 +195,7 @@ func (e loseEdit) apply(w *world, _ *pool) {
 	until := w.lost[l]
 	w.wakeAll()
 	w.first(until, func() {
-		w.judge.disturb()
+		w.judge.noteDisturbance()
 		if w.lost[l] == until {
 			w.say("world", e.what+" can be read again")
 		}
@@ -203,10 +203,9 @@ func (e loseEdit) apply(w *world, _ *pool) {
 	})
 }
 
-// upgradeEdit: another version of Pawl starts. Revisions are names here and
-// hashes nowhere, and what is stored keeps its name, so that a new hash
-// algorithm comes to a restart. A renderer that makes something else of the
-// same templates makes other revisions of them.
+// upgradeEdit: another version of Pawl starts. Revisions are names here, not
+// hashes, and stored names do not change, so that a new hash algorithm is only a
+// restart. A changed renderer makes other revisions of the same templates.
 type upgradeEdit struct {
 	hashVersion int
 	renderer    bool
@@ -217,7 +216,7 @@ func (e upgradeEdit) apply(w *world, _ *pool) {
 		w.say("controllers", "are upgraded to hash version "+itoa(e.hashVersion))
 	}
 	if e.renderer {
-		w.say("controllers", "are upgraded, and make another body of the same template")
+		w.say("controllers", "are upgraded, and render the same template to another body")
 		w.renderers++
 		for _, p := range w.pools {
 			p.retarget()
@@ -226,14 +225,14 @@ func (e upgradeEdit) apply(w *world, _ *pool) {
 	w.crash(0)
 }
 
-// worldEdit: the world changes.
+// worldEdit: the behaviour of the world changes.
 type worldEdit struct {
 	change *change
-	said   *yaml.Node
+	node   *yaml.Node
 }
 
 func (e worldEdit) apply(w *world, _ *pool) {
-	w.saying("world", func() string { return "changes: " + oneLine(e.said) })
+	w.sayLazily("world", func() string { return "changes: " + oneLine(e.node) })
 	e.change.apply(&w.nature)
 	for _, p := range w.pools {
 		if p.spec.life.BootTimeout != w.nature.bootTimeout {
@@ -244,7 +243,7 @@ func (e worldEdit) apply(w *world, _ *pool) {
 	}
 }
 
-// memberEdit: something happens to one member.
+// memberEdit: one or more changes of one member.
 type memberEdit struct {
 	index     int
 	health    string
@@ -255,8 +254,8 @@ type memberEdit struct {
 	revision  *rollout.Revision
 	refuse    *time.Duration
 	remove    string
-	// flap is how it goes up and down where health is Flap, do a command of
-	// `pawl`, stop how long its body takes to go from now on, negative for ever.
+	// flap belongs to health Flap, do is a command of `pawl`, stop the body's stop
+	// time from now on, negative for ever.
 	flap *flap
 	do   string
 	stop *time.Duration
@@ -277,7 +276,7 @@ func (e memberEdit) apply(w *world, p *pool) {
 	}
 }
 
-// body is what happens to what the slot holds.
+// body applies the changes of the slot's body.
 func (e memberEdit) body(w *world, p *pool) {
 	b := p.bodies[e.index]
 	if b == nil {
@@ -294,14 +293,14 @@ func (e memberEdit) body(w *world, p *pool) {
 	}
 	if e.stop != nil {
 		w.say("world", "body "+b.name()+" "+e.stopping())
-		b.stopsIn(*e.stop)
+		b.setStopTime(*e.stop)
 	}
 	if e.occupancy != nil {
 		w.say("world", "body "+b.name()+" is "+occupancyNames[*e.occupancy])
 		b.occupancy = *e.occupancy
 	}
 	if e.revision != nil {
-		w.say("world", "body "+b.name()+" says that it runs "+strconv.Quote(string(*e.revision)))
+		w.say("world", "body "+b.name()+" reports that it runs "+strconv.Quote(string(*e.revision)))
 		b.revision = *e.revision
 		p.counts.touch(e.index)
 	}
@@ -314,14 +313,14 @@ func (e memberEdit) stopping() string {
 	return "stops within " + e.stop.String() + " from now on"
 }
 
-// label is what is written on the slot itself.
+// label applies the changes that are written to the slot.
 func (e memberEdit) label(w *world, p *pool) {
 	old := p.slots.get(e.index)
 	if old == nil {
 		return
 	}
 	next := *old
-	b := p.own(old)
+	b := p.bodyOf(old)
 	if e.occupancy != nil && b != nil {
 		next.Occupancy = *e.occupancy
 	}
@@ -339,7 +338,7 @@ func (e memberEdit) label(w *world, p *pool) {
 	switch {
 	case e.remove != "slot":
 	case old.claimUID != 0:
-		w.say("user", "cannot delete "+p.member(e.index)+": a claimed member is not deleted, its claim is to be released first")
+		w.say("user", "cannot delete "+p.member(e.index)+": it is claimed; release the claim first")
 	default:
 		next.Deleting = true
 	}
@@ -358,7 +357,7 @@ func (e memberEdit) words(p *pool) string {
 	case e.remove == "slot" && e.hold == nil && e.cost == nil && e.role == nil:
 		return "deletes " + name
 	case e.hold != nil && *e.hold == 0:
-		return "lets go of " + name
+		return "ends the hold of " + name
 	case e.hold != nil && *e.hold >= longest:
 		return "holds " + name
 	case e.hold != nil:

@@ -14,7 +14,7 @@ type expectations struct {
 	creates, deletes       *span
 	order                  []int
 	ordered                bool
-	// line is where the order is, or the counts, for messages.
+	// orderLine is the line of the order in the file.
 	orderLine int
 }
 
@@ -80,7 +80,7 @@ func (p *parser) timed(n *yaml.Node, what string, s *Scenario) (list []timed) {
 	return list
 }
 
-// span reads a number, or {min: , max: }.
+// span reads a number, or a range {min: 1, max: 2}.
 func (p *parser) span(n *yaml.Node, what string) *span {
 	if n.Kind == yaml.ScalarNode {
 		i := p.number(n, what, 0, math.MaxInt32)

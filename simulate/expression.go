@@ -20,11 +20,11 @@ type expression struct {
 	text string
 	line int
 	prg  cel.Program
-	// moments are the seconds at which time alone may change its value.
+	// moments are the seconds at which its value may change with time alone.
 	moments []int64
 }
 
-// holds tells whether it is true of the picture now.
+// holds reports whether the expression is true of the picture.
 func (e *expression) holds(p picture) (bool, error) {
 	v, _, err := e.prg.Eval(bindings{p})
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *parser) expression(n *yaml.Node, s *Scenario) *expression {
 	return &e
 }
 
-// compiled are expressions about a single pool that were met before, by text.
-// What is right in one such file is right in all.
+// compiled caches the expressions of files with a single pool, by text: the same
+// names are valid in all such files.
 var compiled sync.Map
 
 func compileOnce(text string, s *Scenario) (*expression, error) {
@@ -88,7 +88,7 @@ func compileOnce(text string, s *Scenario) (*expression, error) {
 	return e, err
 }
 
-// longestExpression bounds what an expression may cost to compile.
+// longestExpression bounds the cost of compiling an expression.
 const longestExpression = 4096
 
 func compile(text string, s *Scenario) (*expression, error) {
@@ -104,7 +104,7 @@ func compile(text string, s *Scenario) (*expression, error) {
 		return nil, errors.New(firstLine(issues.Errors()[0].Message))
 	}
 	if tree.OutputType() != cel.BoolType {
-		return nil, fmt.Errorf("is a %s and not true or false", tree.OutputType())
+		return nil, fmt.Errorf("must be true or false, but is a %s", tree.OutputType())
 	}
 	if loops(tree) > maxLoops {
 		return nil, fmt.Errorf("loops are nested more than %d deep", maxLoops)
@@ -126,10 +126,10 @@ func compile(text string, s *Scenario) (*expression, error) {
 	return e, nil
 }
 
-// maxLoops bounds what an expression may cost to evaluate.
+// maxLoops bounds the cost of evaluating an expression.
 const maxLoops = 2
 
-// loops is how deep all, exists, map and filter are nested.
+// loops returns how deep all, exists, map and filter are nested.
 func loops(tree *cel.Ast) (deepest int) {
 	root := ast.NavigateAST(tree.NativeRep())
 	for _, e := range ast.MatchDescendants(root, ast.KindMatcher(ast.ComprehensionKind)) {
@@ -149,7 +149,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// names looks for names that the type checker cannot know, and for times.
+// names checks names that the type checker does not know, and collects times.
 type names struct {
 	s       *Scenario
 	timed   bool
@@ -170,8 +170,7 @@ func (r *names) visit(e ast.Expr) {
 	}
 }
 
-// ident refuses what only makes sense with a single pool where there are
-// several.
+// ident refuses fields of one pool in a file with several.
 func (r *names) ident(name string) {
 	if name == "t" {
 		r.timed = true
@@ -180,7 +179,7 @@ func (r *names) ident(name string) {
 		return
 	}
 	if _, ok := poolFields[name]; ok {
-		r.fail("%s is that of one pool: say pools.NAME.%s", name, name)
+		r.fail("%s belongs to one pool: write pools.NAME.%s", name, name)
 	}
 }
 

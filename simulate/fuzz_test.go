@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// everything is a file in which every field stands that the simulator plays.
+// everything is a file with every field that the simulator plays.
 const everything = `name: everything
 why: a seed
 seen: ["project#1"]
@@ -96,11 +96,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse("", data)
 		if (s == nil) == (err == nil) {
-			t.Fatalf("a scenario or an error: %v, %v", s, err)
+			t.Fatalf("got %v and %v, want either a scenario or an error", s, err)
 		}
 		if err != nil {
 			if e := new(Error); !errors.As(err, &e) {
-				t.Fatalf("%T is no Error: %v", err, err)
+				t.Fatalf("%T is not an Error: %v", err, err)
 			}
 			return
 		}
@@ -110,7 +110,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The seed plays, so that fuzzing begins from all that there is.
+// The seed of FuzzParse can be played, so that fuzzing starts from every field.
 func TestEverything(t *testing.T) {
 	s, err := Parse("everything.yaml", []byte(everything))
 	if err != nil || len(s.Needs) > 0 || !small(s) {
@@ -121,7 +121,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// small tells whether a scenario can be played while fuzzing.
+// small reports whether a scenario is fast enough to be played while fuzzing.
 func small(s *Scenario) bool {
 	n := len(s.timeline)
 	for i := range s.pools {
@@ -155,7 +155,8 @@ func large(s spec) bool {
 	return n > 50
 }
 
-// What compiles is true, false, or an error, whatever it looks at.
+// An expression that compiles evaluates to true, false or an error, and always to
+// the same.
 func FuzzExpression(f *testing.F) {
 	for _, name := range files(f) {
 		s, err := Load(name)
@@ -179,15 +180,15 @@ func FuzzExpression(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := compile(text, s)
 		if (e == nil) == (err == nil) {
-			t.Fatalf("an expression or an error: %v, %v", e, err)
+			t.Fatalf("got %v and %v, want either an expression or an error", e, err)
 		}
 		if e == nil {
 			return
 		}
-		is, err := e.holds(w)
-		again, errAgain := e.holds(w)
-		if is != again || (err == nil) != (errAgain == nil) {
-			t.Errorf("%v, %v and then %v, %v", is, err, again, errAgain)
+		first, err := e.holds(w)
+		second, errSecond := e.holds(w)
+		if first != second || (err == nil) != (errSecond == nil) {
+			t.Errorf("first %v, %v, then %v, %v", first, err, second, errSecond)
 		}
 	})
 }

@@ -7,82 +7,81 @@ import (
 	"time"
 )
 
-// judge watches a simulated world: it sees to it that what the scenario expects
-// holds, and what Pawl promises anyhow; and it has entries happen that wait for
-// an expression.
+// judge checks a simulated world against the scenario's expectations and Pawl's
+// promises. It also fires the entries that wait for an expression.
 //
-// It looks after every single write, and after every change of a body: what
-// lies between two writes at one instant is a state that others can read.
-// What users do at one instant is one edit, and only its end is looked at.
+// It checks after every single write and every change of a body, because others
+// can read the state between two writes. An edit by users is checked at its end.
 type judge struct {
-	*court
+	*checker
 
 	w        *world
 	promises promises
-	// rng draws which plans are made again, and when.
+	// rng draws which plans checkWake makes again, and for which time.
 	rng *rand.Rand
 }
 
 func newJudge(w *world, seed int64) *judge {
 	j := &judge{w: w, rng: rand.New(rand.NewPCG(uint64(seed), 0x3c6e))} //nolint:gosec // a seed asks for the same numbers again
-	j.court = newCourt(w.scn, w)
+	j.checker = newChecker(w.scn, w)
 	j.now = func() time.Duration { return w.now }
-	j.dump, j.said, j.happen = w.dump, w.sayFailure, j.enter
+	j.dump, j.onFailure, j.fire = w.dump, w.sayFailure, j.fireEntry
 	return j
 }
 
-// enter has an entry happen whose expression has become true. A crash happens
-// there and then, also between two writes of one pass; anything else next.
-func (j *judge) enter(e *entry) {
-	happen := func() {
+// fireEntry applies an entry whose expression has become true. A crash happens at
+// once, even between two writes of one pass; any other edit as the next event.
+func (j *judge) fireEntry(e *entry) {
+	apply := func() {
 		j.begin()
 		e.edit.apply(j.w, j.w.find(e.pool))
 	}
 	if _, ok := e.edit.(crashEdit); ok {
-		happen()
+		apply()
 		return
 	}
-	j.w.first(j.w.now, func() { j.w.atomic(happen) })
+	j.w.first(j.w.now, func() { j.w.atomic(apply) })
 }
 
-// pass is told that time goes on to the given instant.
+// pass checks the end of the current instant, before time advances to the given
+// one.
 func (j *judge) pass(to time.Duration) {
 	for _, p := range j.w.pools {
-		j.currents(p, to)
+		j.checkCurrent(p, to)
 	}
-	j.court.pass(to)
+	j.checker.pass(to)
 }
 
-// begin notes that an entry of the timeline happens.
+// begin notes that an entry of the timeline is applied.
 func (j *judge) begin() {
-	j.disturb()
-	j.court.begin()
+	j.noteDisturbance()
+	j.checker.begin()
 }
 
-// finish looks at what has to hold in the end.
+// finish checks the end of the run.
 func (j *judge) finish() {
-	var end tallied
+	var end totals
 	for _, p := range j.w.pools {
 		end.creates += p.creates
 		end.deletes += p.deletes
 		end.order = p.order
 	}
-	j.court.finish(end)
+	j.checker.finish(end)
 }
 
-// court sees to it that what a scenario expects holds of whatever is pictured.
-type court struct {
+// checker checks the expectations of a scenario against pictures.
+type checker struct {
 	scn *Scenario
-	see picture
+	pic picture
 	now func() time.Duration
-	// slack is how much sooner or later than a file says something may be: 0
-	// where time is exact.
+	// slack is how much earlier or later than the file says something may happen;
+	// 0 if time is exact.
 	slack time.Duration
-	// dump is the state in words, said is told of each failure, and happen has
-	// an entry happen that has waited for its expression.
-	dump   func() string
-	said   func(*Failure)
-	happen func(*entry)
+	// dump describes the state, onFailure is called with each failure, and fire
+	// with each entry whose expression has become true.
+	dump      func() string
+	onFailure func(*Failure)
+	fire      func(*entry)
 
 	failures []Failure
 	// always and never are the expectations that have held so far.
@@ -90,12 +89,12 @@ type court struct {
 	within, at    []deadline
 	waiting       []trigger
 	observing     bool
-	// stop ends the run: something is so wrong that it makes no sense to go on.
+	// stop ends the run, after too many failures or an error.
 	stop bool
 }
 
-// deadline is an expression that has to be true once before its time, or at
-// it.
+// deadline is an expression that has to become true by its time, or to be true
+// at it.
 type deadline struct {
 	timed
 	met bool
@@ -105,19 +104,19 @@ type deadline struct {
 type trigger struct {
 	entry *entry
 	left  int
-	// on: the expression was true when it was looked at last.
+	// on: the expression was true at the last check.
 	on bool
 }
 
-// tallied is what a run has come to.
-type tallied struct {
+// totals are the results of a run that expectations count.
+type totals struct {
 	creates, deletes int
 	order            []int
 }
 
-func newCourt(s *Scenario, see picture) *court {
+func newChecker(s *Scenario, see picture) *checker {
 	x := &s.expect
-	c := &court{scn: s, see: see, always: slices.Clone(x.always), never: slices.Clone(x.never)}
+	c := &checker{scn: s, pic: see, always: slices.Clone(x.always), never: slices.Clone(x.never)}
 	for _, t := range x.within {
 		c.within = append(c.within, deadline{timed: t})
 	}
@@ -133,14 +132,14 @@ func newCourt(s *Scenario, see picture) *court {
 	return c
 }
 
-// moments are the times at which time alone may change what holds.
-func (c *court) moments() []time.Duration {
+// moments returns the times at which time alone may change an expression.
+func (c *checker) moments() []time.Duration {
 	var list []time.Duration
 	add := func(e *expression) {
 		for _, s := range e.moments {
 			at := time.Duration(s) * time.Second
 			list = append(list, at)
-			if c.slack > 0 { // by then nothing else can be meant
+			if c.slack > 0 { // from here on the slack allows no other value
 				list = append(list, at+c.slack+time.Millisecond)
 			}
 		}
@@ -165,46 +164,46 @@ func (c *court) moments() []time.Duration {
 	return slices.Compact(list)
 }
 
-// observe looks at the world as it is now.
-func (c *court) observe() {
+// observe checks the current picture.
+func (c *checker) observe() {
 	if c.observing {
 		return
 	}
 	c.observing = true
 	defer func() { c.observing = false }()
-	c.always = c.keep("always", c.always, true)
-	c.never = c.keep("never", c.never, false)
+	c.always = c.checkAll("always", c.always, true)
+	c.never = c.checkAll("never", c.never, false)
 	now := c.now()
 	for i := range c.within {
 		if d := &c.within[i]; !d.met && now <= d.at+c.slack {
-			d.met, _ = c.is(d.e, true)
+			d.met, _ = c.hasValue(d.e, true)
 		}
 	}
 	if c.slack > 0 {
-		c.around(now)
+		c.observeAround(now)
 	}
 	for i := range c.waiting {
-		c.trip(&c.waiting[i])
+		c.checkTrigger(&c.waiting[i])
 	}
 }
 
-// around looks at what has to be true at a time that is about now.
-func (c *court) around(now time.Duration) {
+// observeAround checks expectations for times that are now within the slack.
+func (c *checker) observeAround(now time.Duration) {
 	for i := range c.at {
 		d := &c.at[i]
 		if d.at-c.slack > now {
 			return
 		}
 		if !d.met && now <= d.at+c.slack {
-			d.met, _ = c.is(d.e, true)
+			d.met, _ = c.hasValue(d.e, true)
 		}
 	}
 }
 
-// is tells whether the expression has the value, at one of the times that may
-// be meant by now.
-func (c *court) is(e *expression, want bool) (bool, error) {
-	v, err := e.holds(c.see)
+// hasValue reports whether the expression has the value now, or at another second
+// within the slack.
+func (c *checker) hasValue(e *expression, want bool) (bool, error) {
+	v, err := e.holds(c.pic)
 	if err != nil || v == want || c.slack == 0 {
 		return err == nil && v == want, err
 	}
@@ -214,7 +213,7 @@ func (c *court) is(e *expression, want bool) (bool, error) {
 			continue
 		}
 		for _, s := range []int64{s - 1, s} {
-			if v, err := e.holds(atSecond{c.see, s}); err == nil && v == want {
+			if v, err := e.holds(atSecond{c.pic, s}); err == nil && v == want {
 				return true, nil
 			}
 		}
@@ -222,7 +221,7 @@ func (c *court) is(e *expression, want bool) (bool, error) {
 	return false, nil
 }
 
-// atSecond is a picture as if it were of another time.
+// atSecond is a picture with another time.
 type atSecond struct {
 	picture
 
@@ -231,37 +230,37 @@ type atSecond struct {
 
 func (p atSecond) seconds() int64 { return p.t }
 
-// keep looks at expectations for all times, and drops those that are broken.
-func (c *court) keep(kind string, list []*expression, want bool) []*expression {
+// checkAll checks expectations for all times, and returns those that still hold.
+func (c *checker) checkAll(kind string, list []*expression, want bool) []*expression {
 	for i := 0; i < len(list); {
-		ok, err := c.is(list[i], want)
+		ok, err := c.hasValue(list[i], want)
 		if ok {
 			i++
 			continue
 		}
-		c.broke(kind, list[i], err)
+		c.failExpectation(kind, list[i], err)
 		list = slices.Delete(list, i, i+1)
 	}
 	return list
 }
 
-// trip has an entry happen if its expression has become true.
-func (c *court) trip(t *trigger) {
+// checkTrigger fires an entry if its expression has become true.
+func (c *checker) checkTrigger(t *trigger) {
 	if t.left == 0 {
 		return
 	}
 	was := t.on
-	t.on, _ = t.entry.when.holds(c.see)
+	t.on, _ = t.entry.when.holds(c.pic)
 	if !t.on || was {
 		return
 	}
 	t.left--
-	c.happen(t.entry)
+	c.fire(t.entry)
 }
 
-// begin notes that an entry of the timeline happens: what is expected within
-// some time has to come true after it.
-func (c *court) begin() {
+// begin notes that an entry of the timeline is applied: `within` has to become
+// true after it.
+func (c *checker) begin() {
 	for i := range c.within {
 		if d := &c.within[i]; c.now() < d.at {
 			d.met = false
@@ -269,17 +268,17 @@ func (c *court) begin() {
 	}
 }
 
-// pass is told that time goes on to the given instant: nothing more happens in
-// this one.
-func (c *court) pass(to time.Duration) {
+// pass checks deadlines before time advances to the given instant: no more events
+// happen at the current one.
+func (c *checker) pass(to time.Duration) {
 	for len(c.at) > 0 && c.at[0].at+c.slack < to {
 		d := c.at[0]
 		c.at = c.at[1:]
 		if d.met {
 			continue
 		}
-		if ok, err := c.is(d.e, true); err != nil || !ok {
-			c.broke("at "+d.at.String(), d.e, err)
+		if ok, err := c.hasValue(d.e, true); err != nil || !ok {
+			c.failExpectation("at "+d.at.String(), d.e, err)
 		}
 	}
 	for i := 0; i < len(c.within); {
@@ -289,20 +288,20 @@ func (c *court) pass(to time.Duration) {
 			continue
 		}
 		if !d.met {
-			_, err := d.e.holds(c.see)
-			c.broke("within "+d.at.String(), d.e, err)
+			_, err := d.e.holds(c.pic)
+			c.failExpectation("within "+d.at.String(), d.e, err)
 		}
 		c.within = slices.Delete(c.within, i, i+1)
 	}
 }
 
-// finish looks at what has to hold in the end.
-func (c *court) finish(end tallied) {
+// finish checks the expectations for the end of the run.
+func (c *checker) finish(end totals) {
 	c.pass(longest + c.slack + 1)
 	x := &c.scn.expect
 	for _, e := range x.finally {
-		if ok, err := c.is(e, true); err != nil || !ok {
-			c.broke("finally", e, err)
+		if ok, err := c.hasValue(e, true); err != nil || !ok {
+			c.failExpectation("finally", e, err)
 		}
 	}
 	c.inSpan("creates", x.creates, end.creates)
@@ -312,7 +311,7 @@ func (c *court) finish(end tallied) {
 	}
 }
 
-func (c *court) inSpan(kind string, s *span, n int) {
+func (c *checker) inSpan(kind string, s *span, n int) {
 	if s == nil || n >= s.min && n <= s.max {
 		return
 	}
@@ -323,7 +322,7 @@ func (c *court) inSpan(kind string, s *span, n int) {
 	c.fail(kind, want, s.line, "there were "+itoa(n))
 }
 
-func (c *court) broke(kind string, e *expression, err error) {
+func (c *checker) failExpectation(kind string, e *expression, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -331,22 +330,22 @@ func (c *court) broke(kind string, e *expression, err error) {
 	c.fail(kind, e.text, e.line, text)
 }
 
-// maxFailures is how many failures are worth reading.
+// maxFailures is the number of failures after which the run ends.
 const maxFailures = 50
 
-// fail notes that something does not hold.
-func (c *court) fail(kind, expression string, line int, text string) {
+// fail records a failure.
+func (c *checker) fail(kind, expression string, line int, text string) {
 	if len(c.failures) >= maxFailures {
 		c.stop = true
 		return
 	}
 	f := Failure{At: Time(c.now()), Kind: kind, Expression: expression, Line: line, Text: text, State: c.dump()}
 	c.failures = append(c.failures, f)
-	c.said(&f)
+	c.onFailure(&f)
 }
 
-// broken notes that the run cannot go on.
-func (c *court) broken(err error) {
+// abort ends the run with an error.
+func (c *checker) abort(err error) {
 	if !c.stop {
 		c.fail("run", "", 0, err.Error())
 	}

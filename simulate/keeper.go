@@ -7,46 +7,45 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// keeper is the member controller: it brings each slot through its life.
+// keeper is the member controller: it advances each slot through its life.
 type keeper struct {
-	cache   cache
-	errands map[int]*errand
+	cache cache
+	items map[int]*workItem
 }
 
-// errand is what is to be looked after in one slot.
-type errand struct {
+// workItem is the entry of one slot in the keeper's work queue.
+type workItem struct {
 	queued bool
 	wakeAt time.Duration
 	run    func()
 }
 
-// reset forgets everything.
-func (k *keeper) reset() { k.errands = map[int]*errand{} }
+func (k *keeper) reset() { k.items = map[int]*workItem{} }
 
-func (k *keeper) errand(index int) *errand {
-	e := k.errands[index]
+func (k *keeper) item(index int) *workItem {
+	e := k.items[index]
 	if e == nil {
-		e = &errand{}
+		e = &workItem{}
 		e.run = func() {
 			e.queued = false
 			k.reconcile(index, e)
 		}
-		k.errands[index] = e
+		k.items[index] = e
 	}
 	return e
 }
 
-// wake has the slot looked at soon.
+// wake queues the slot.
 func (k *keeper) wake(index int) {
 	w := k.cache.p.w
 	if index < 0 {
-		k.wakeAll() // the spec has changed: other deadlines may hold
+		k.wakeAll() // the spec has changed, and deadlines with it
 		return
 	}
 	if w.down || !k.cache.ready {
 		return
 	}
-	if e := k.errand(index); !e.queued {
+	if e := k.item(index); !e.queued {
 		e.queued = true
 		w.act(w.now, e.run)
 	}
@@ -58,8 +57,8 @@ func (k *keeper) wakeAll() {
 	}
 }
 
-// remind has the slot looked at when time alone has changed what is to be done.
-func (k *keeper) remind(e *errand, at time.Duration) {
+// wakeLater queues the slot at the time.
+func (k *keeper) wakeLater(e *workItem, at time.Duration) {
 	w := k.cache.p.w
 	if at <= w.now || e.wakeAt == at {
 		return
@@ -73,9 +72,9 @@ func (k *keeper) remind(e *errand, at time.Duration) {
 	})
 }
 
-// reconcile steps until nothing changes. It does not act on a slot in which
-// it has written what it cannot see yet.
-func (k *keeper) reconcile(index int, e *errand) {
+// reconcile steps until nothing changes. It does not act on a slot until it has
+// seen its own last write to it.
+func (k *keeper) reconcile(index int, e *workItem) {
 	p := k.cache.p
 	w := p.w
 	for {
@@ -83,8 +82,8 @@ func (k *keeper) reconcile(index int, e *errand) {
 		if s == nil || w.down || k.cache.unseen[index] > 0 || w.without(loseMembers) {
 			return
 		}
-		m := p.seen(s)
-		tr := rollout.Step(m, p.sight(s), k.cache.spec.life, w.time())
+		m := p.readMember(s)
+		tr := rollout.Step(m, p.bodySight(s), k.cache.spec.life, w.time())
 		next := time.Duration(0)
 		if s.held(w.clock()) && s.holdUntil < longest {
 			next = s.holdUntil - w.skew
@@ -92,24 +91,24 @@ func (k *keeper) reconcile(index int, e *errand) {
 		if at := w.since(tr.Wake); !tr.Wake.IsZero() && (next == 0 || at < next) {
 			next = at
 		}
-		k.remind(e, next)
-		if !k.do(s, m, tr) {
+		k.wakeLater(e, next)
+		if !k.execute(s, m, tr) {
 			return
 		}
 	}
 }
 
-// do carries out one transition, and tells whether there may be more to do.
-func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
+// execute carries out one transition, and reports whether another may follow.
+func (k *keeper) execute(s *slot, m rollout.Member, tr rollout.Transition) bool {
 	b := k.cache.p.bodies[s.Index]
 	changed := tr.Member != m
 	switch tr.Do {
 	case rollout.DropSlot:
 		if b != nil {
-			b.tell() // made on a late read; the slot has to wait for its end
+			b.stopOnce() // made from an outdated read; the slot waits for its end
 			return false
 		}
-		return k.cache.p.put(byKeeper, s, nil, func() string { return k.cache.p.member(s.Index) + " goes" })
+		return k.cache.p.put(byKeeper, s, nil, func() string { return k.cache.p.member(s.Index) + " is gone" })
 	case rollout.CreateBody:
 		return k.create(s, tr.Member)
 	case rollout.UndrainBody:
@@ -133,14 +132,13 @@ func (k *keeper) do(s *slot, m rollout.Member, tr rollout.Transition) bool {
 		if b == nil || b.stopping {
 			return changed
 		}
-		b.tell()
+		b.stopOnce()
 		return false
 	}
 	return changed
 }
 
-// record stores the slot as the step leaves it. What is only read through it
-// stays as it was stored.
+// record stores the result of a step.
 func (k *keeper) record(s *slot, m rollout.Member) bool {
 	next := *s
 	p := k.cache.p
@@ -149,20 +147,20 @@ func (k *keeper) record(s *slot, m rollout.Member) bool {
 	case m.Phase != rollout.Failed:
 		m.Message = ""
 	case s.Phase != rollout.Failed:
-		m.Message = p.bodies[s.Index].words()
+		m.Message = p.bodies[s.Index].failureMessage()
 	}
 	next.Member = m
-	return p.put(byKeeper, s, &next, func() string { return p.moves(s, &next) })
+	return p.put(byKeeper, s, &next, func() string { return p.describeMove(s, &next) })
 }
 
-// stored is the member as it is to be stored: what is only read through it
-// stays as it was.
+// stored returns the member with the stored values of the fields that readMember
+// computes.
 func (s *slot) stored(m rollout.Member) rollout.Member {
 	m.Held, m.Asked, m.Skipped, m.Occupancy = s.Held, s.Asked, s.Skipped, s.Occupancy
 	return m
 }
 
-// create makes the next body and records what became of that.
+// create creates the next body and records the result.
 func (k *keeper) create(s *slot, m rollout.Member) bool {
 	p := k.cache.p
 	now := p.w.time()
@@ -177,13 +175,13 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 	case errors.Is(err, errNoRoom):
 		m = m.WithoutRoom(now)
 	case errors.Is(err, errOccupied):
-		p.bodies[s.Index].tell() // what is left of another incarnation makes room
+		p.bodies[s.Index].stopOnce() // a body of another incarnation has to go first
 		return false
 	case err != nil:
-		return false // looked at again when the world has changed
+		return false // retried when the world has changed
 	default:
 		m = m.Born(now)
-		m.Runs = b.revision // it may be there since before a restart
+		m.Runs = b.revision // the body may have been created before a restart
 	}
 	next := *s
 	m = s.stored(m)
@@ -194,13 +192,12 @@ func (k *keeper) create(s *slot, m rollout.Member) bool {
 	return p.put(byKeeper, s, &next, func() string { return p.member(s.Index) + " " + birthWords(err, &m) })
 }
 
-// update makes the body what is wanted, where it is, and records what became
-// of that.
+// update updates the body in place and records the result.
 func (k *keeper) update(index int) bool {
 	p := k.cache.p
 	s := k.cache.slots.get(index)
 	if s == nil || k.cache.unseen[index] > 0 {
-		return false // that it updates is recorded, and has to be seen first
+		return false // the phase Updating has been written and must be seen first
 	}
 	now := p.w.time()
 	m := s.Member
@@ -213,7 +210,7 @@ func (k *keeper) update(index int) bool {
 		m = m.Refused(now)
 		m.Message = err.Error()
 	case err != nil:
-		return false // looked at again when the world has changed
+		return false // retried when the world has changed
 	default:
 		m = m.Updated(now)
 		m.Occupancy = rollout.Idle
@@ -223,9 +220,9 @@ func (k *keeper) update(index int) bool {
 	next.Member = m
 	return p.put(byKeeper, s, &next, func() string {
 		if err != nil {
-			return p.member(index) + " failed: its body cannot become " + string(m.Runs)
+			return p.member(index) + " failed: its body cannot be updated to " + string(m.Runs)
 		}
-		return p.member(index) + " becomes " + string(m.Runs) + " where it is"
+		return p.member(index) + " is updated in place to " + string(m.Runs)
 	})
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lengthOf is how long the rollout of n members with budget b takes, from the
-// new template until every member is in service on it: the least time within
-// which that is seen to hold.
+// lengthOf returns how long the rollout of n members with budget b takes, from the
+// new template until every member is in service on it. It searches for the least
+// `within` that holds.
 func lengthOf(tb testing.TB, n, b int, boot, stop time.Duration) time.Duration {
 	tb.Helper()
 	const step = 100 * time.Millisecond
@@ -34,8 +34,8 @@ expect: {within: {%s: ["updated == %d && free == %d"]}}
 	return time.Duration(k) * step
 }
 
-// BenchmarkRolloutLength says how much longer a rollout takes than it has to: n
-// members in ⌈n/b⌉ waves of one replacement each. Design section 6 allows 1.05.
+// BenchmarkRolloutLength compares the length of a rollout with the ideal: ⌈n/b⌉
+// waves of one replacement each. Design section 6 allows 1.05.
 func BenchmarkRolloutLength(b *testing.B) {
 	const n, budget, boot, stop = 200, 20, 30 * time.Second, 10 * time.Second
 	var took time.Duration
@@ -53,7 +53,7 @@ func TestRolloutLength(t *testing.T) {
 	for _, tt := range []struct{ n, budget int }{{200, 20}, {10, 3}, {5, 1}} {
 		ideal := time.Duration((tt.n+tt.budget-1)/tt.budget) * 40 * time.Second
 		if took := lengthOf(t, tt.n, tt.budget, 30*time.Second, 10*time.Second); float64(took) > 1.05*float64(ideal) {
-			t.Errorf("%d members, %d at a time, take %v instead of %v", tt.n, tt.budget, took, ideal)
+			t.Errorf("%d members, %d at a time, take %v, want about %v", tt.n, tt.budget, took, ideal)
 		}
 	}
 }

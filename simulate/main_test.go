@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-var worlds = flag.Int("worlds", 0, "how many random worlds to draw, on all processors together; 0 for what -rapid.checks says on each")
+var worlds = flag.Int("worlds", 0, "how many random worlds to draw, in total; 0 for the number of -rapid.checks on each processor")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// What fails is printed as a scenario file, which is better to keep.
+	// A failure is printed as a scenario file, so rapid's own files are not needed.
 	setFlag("rapid.nofailfile", "true")
 	if n := runtime.GOMAXPROCS(0); *worlds > 0 {
 		setFlag("rapid.checks", strconv.Itoa((*worlds+n-1)/n))

@@ -7,16 +7,16 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Line is one thing that happened.
+// Line is one line of a narrative.
 type Line struct {
 	At Time `json:"at"`
-	// Who did it: user, world, controllers, pool, member, claim, or expect for
-	// what does not hold.
+	// Who is the actor: user, world, controllers, pool, member, claim, or expect for
+	// a failure.
 	Who  string `json:"who"`
 	Text string `json:"text"`
 }
 
-// log keeps what happened, where somebody wants to know.
+// log collects the narrative; a world without narration has none.
 type log struct{ lines []Line }
 
 func (w *world) say(who, text string) {
@@ -25,33 +25,33 @@ func (w *world) say(who, text string) {
 	}
 }
 
-// saying says what is only worth putting into words if somebody listens.
-func (w *world) saying(who string, text func() string) {
+// sayLazily builds the text only if there is a log.
+func (w *world) sayLazily(who string, text func() string) {
 	if w.log != nil {
 		w.say(who, text())
 	}
 }
 
-func (w *world) sayFailure(f *Failure) { w.saying("expect", f.short) }
+func (w *world) sayFailure(f *Failure) { w.sayLazily("expect", f.short) }
 
-// moves says what becomes of a slot, and why.
-func (p *pool) moves(was, is *slot) string {
+// describeMove describes a change of a slot's phase, with its reason.
+func (p *pool) describeMove(was, is *slot) string {
 	name := p.member(is.Index)
 	if is.Phase == was.Phase {
-		return fmt.Sprintf("%s is %s still: its body is gone", name, is.Phase)
+		return fmt.Sprintf("%s stays %s: its body is gone", name, is.Phase)
 	}
 	return fmt.Sprintf("%s is %s, and was %s: %s", name, is.Phase, was.Phase, p.whyPhase(was, is))
 }
 
-// whyPhase says why a slot is in its phase now.
+// whyPhase returns the reason of a change of phase.
 func (p *pool) whyPhase(was, is *slot) string {
 	switch is.Phase {
 	case rollout.Pending:
-		return "its body is gone, and the next one has to wait"
+		return "its body is gone, and the next one is not born yet"
 	case rollout.Provisioning:
 		return "its body boots"
 	case rollout.Preparing:
-		return "its body is ready, but not for minReadySeconds yet"
+		return "its body is ready, but not yet for minReadySeconds"
 	case rollout.Unready:
 		return "its body is not ready any more"
 	case rollout.Failed:
@@ -59,7 +59,7 @@ func (p *pool) whyPhase(was, is *slot) string {
 	case rollout.InClaim:
 		return is.claim + " holds it"
 	case rollout.Updating:
-		return "it has drained, and its body stays"
+		return "it has drained, and its body is updated"
 	case rollout.Draining, rollout.Terminating:
 		if was.Phase == rollout.Draining {
 			return "it has drained"
@@ -68,24 +68,24 @@ func (p *pool) whyPhase(was, is *slot) string {
 	}
 	switch was.Phase {
 	case rollout.InClaim:
-		return "nobody holds it any more"
+		return "its claim has ended, and its body stays"
 	case rollout.Draining:
-		return "it stays after all"
+		return "its disruption was withdrawn"
 	}
 	return "its body is ready"
 }
 
-// causes say in words why a body goes.
+// causes are the reasons for which a body goes.
 var causes = map[rollout.Cause]string{
-	rollout.NoCause:    "somebody deletes it",
+	rollout.NoCause:    "its slot is deleted",
 	rollout.Drift:      "its body is to be of another revision",
-	rollout.ScaleDown:  "it is one too many",
+	rollout.ScaleDown:  "there are more members than the size asks for",
 	rollout.BodyFailed: "its body has failed",
 	rollout.ClaimEnded: "its claim has ended",
-	rollout.Requested:  "somebody asked for it",
+	rollout.Requested:  "another body was asked for",
 }
 
-// narrateStatus says what is new in a pool's status.
+// narrateStatus writes the changes of a pool's status.
 func (w *world) narrateStatus(p *pool, now *conditions, plan *rollout.Plan) {
 	if w.log == nil {
 		return
@@ -98,29 +98,29 @@ func (w *world) narrateStatus(p *pool, now *conditions, plan *rollout.Plan) {
 				text += ": " + c.Message
 			}
 			said[c.Message] = true
-			w.say("pool", p.told(text))
+			w.say("pool", p.withPoolName(text))
 		}
 	}
 	if plan.Next != p.status.next && plan.Next != "" && !said[plan.Next] {
-		w.say("pool", p.told(plan.Next))
+		w.say("pool", p.withPoolName(plan.Next))
 	}
 }
 
-// told says which pool is meant, where there are several.
-func (p *pool) told(text string) string {
+// withPoolName prefixes the pool's name if there are several pools.
+func (p *pool) withPoolName(text string) string {
 	if len(p.w.pools) == 1 {
 		return text
 	}
 	return p.name + ": " + text
 }
 
-// dump is the state in a few lines.
+// dump describes the state in a few lines.
 func (w *world) dump() string { return describe(w) }
 
-// Time is a time since the start. In JSON it is text such as "1m30s".
+// Time is the time since the start. Its text form is that of time.Duration: "1m30s".
 type Time time.Duration
 
 func (t Time) String() string { return time.Duration(t).String() }
 
-// MarshalText makes JSON say "1m30s".
+// MarshalText returns the text form.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the narratives in testdata anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// longestNarrative is how many bytes of a story are worth keeping: longer ones
-// are read by nobody, and what they do is in shorter ones.
+// longestNarrative is the size in bytes up to which a narrative is kept: longer
+// ones are too long to review, and show nothing that shorter ones do not.
 const longestNarrative = 64 << 10
 
-// Narratives are read by people: what happened, why, and what comes next.
+// The narratives of all scenario files are those in testdata.
 func TestNarratives(t *testing.T) {
-	told := map[string]bool{}
+	played := map[string]bool{}
 	for _, file := range files(t) {
 		s, err := Load(file)
 		if err != nil {
@@ -30,7 +30,7 @@ func TestNarratives(t *testing.T) {
 		if len(got) > longestNarrative {
 			continue
 		}
-		told[s.Name+".txt"] = true
+		played[s.Name+".txt"] = true
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			golden := filepath.Join("testdata/narratives", s.Name+".txt")
@@ -44,7 +44,7 @@ func TestNarratives(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("the story is told in another way (accept it with -rewrite):\n%s", diff)
+				t.Errorf("the narrative has changed (accept it with -rewrite):\n%s", diff)
 			}
 		})
 	}
@@ -53,13 +53,13 @@ func TestNarratives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range list {
-		if !told[e.Name()] {
-			t.Errorf("%s tells of no scenario", e.Name())
+		if !played[e.Name()] {
+			t.Errorf("%s belongs to no scenario", e.Name())
 		}
 	}
 }
 
-// The same file and seed print the same bytes, also where everything varies.
+// The same file and seed print the same bytes, even with random times.
 func TestScenario_Run_Deterministic(t *testing.T) {
 	for _, name := range []string{"claim-beats-rollout", "restart-partial-state", "leases-churn-converges"} {
 		s, err := Load(filepath.Join("../scenarios", name+".yaml"))

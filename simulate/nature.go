@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// outcome is what becomes of a body.
+// outcome is how a body behaves after its birth.
 type outcome string
 
 const (
@@ -22,39 +22,38 @@ const (
 	flaps        outcome = "Flap"
 )
 
-// nature is how the world behaves: what Pawl has no say in.
+// nature is the behaviour of the world, which Pawl does not control.
 type nature struct {
 	boot, stop, drain, bootTimeout, lag time.Duration
-	// capacity is how many bodies fit, those that terminate included.
+	// capacity is how many bodies fit, terminating ones included.
 	capacity int
-	// revisions are how bodies of a revision differ from the rest.
+	// revisions are the differences of single revisions.
 	revisions map[rollout.Revision]breed
 }
 
-// breed is how bodies of one revision differ; nil for not at all.
+// breed is how bodies of one revision differ from others; nil for no difference.
 type breed struct {
 	boot, stop *time.Duration
 	outcome    outcome
-	// after is when a body that crashes does so; up and down are how long one
-	// that flaps is ready, and then is not.
+	// after is how long a crashing body serves; up and down are how long a flapping
+	// body is ready and unready in turn.
 	after, up, down time.Duration
 }
 
 // unlimited is a capacity that nothing reaches.
 const unlimited = math.MaxInt
 
-// natural is a world of which nothing is said.
-var natural = nature{
+// defaultNature has the values of absent fields.
+var defaultNature = nature{
 	boot: 30 * time.Second, stop: 10 * time.Second, bootTimeout: 10 * time.Minute,
 	capacity: unlimited,
 }
 
-// rendered follows the name of a template in the name of a revision, once for
-// each earlier combination of renderer and content of sources that the same
-// template was rendered with.
+// rendered is appended to a template's name in the name of a revision, once for
+// each earlier combination of renderer and content of sources.
 const rendered = "'"
 
-// breed is how bodies of the revision differ, however they were rendered.
+// breed returns the breed of the revision, or else that of its template.
 func (n *nature) breed(r rollout.Revision) breed {
 	if b, ok := n.revisions[r]; ok {
 		return b
@@ -92,7 +91,7 @@ type breedChange struct {
 	after, up, down *time.Duration
 }
 
-// apply changes the world; maps that others may share are copied.
+// apply changes the world. It copies the shared map of revisions.
 func (c *change) apply(n *nature) {
 	set(&n.boot, c.boot)
 	set(&n.stop, c.stop)
@@ -132,13 +131,13 @@ func set[T any](to, from *T) {
 	}
 }
 
-// world reads the world as it is at the start.
+// world reads the world at the start.
 func (p *parser) world(n *yaml.Node, s *Scenario) {
 	c := p.change(n, &s.date)
 	c.apply(&s.world)
 }
 
-// date reads what t=0 is.
+// date reads the time at t=0.
 func (p *parser) date(n *yaml.Node) time.Time {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, n.Value); err == nil && n.Kind == yaml.ScalarNode && t.Year() > 1 && t.Year() < 9000 {
@@ -149,19 +148,19 @@ func (p *parser) date(n *yaml.Node) time.Time {
 	return epoch
 }
 
-// change reads a merge patch on the world. Null takes a field back to what it
-// is when nothing is said. The date is only for the start: it is nil later.
+// change reads a merge patch on the world. Null resets a field to its default. A
+// date is only allowed at the start; later the pointer is nil.
 func (p *parser) change(n *yaml.Node, date *time.Time) *change {
 	c := &change{}
 	span := func(to **time.Duration, name string, absent time.Duration) func(*yaml.Node) {
 		return func(v *yaml.Node) { *to = p.patchSpan(v, "world."+name, absent) }
 	}
 	p.fields(n, "world", map[string]func(*yaml.Node){
-		"boot":        span(&c.boot, "boot", natural.boot),
-		"stop":        span(&c.stop, "stop", natural.stop),
-		"drain":       span(&c.drain, "drain", natural.drain),
-		"bootTimeout": span(&c.bootTimeout, "bootTimeout", natural.bootTimeout),
-		"lag":         span(&c.lag, "lag", natural.lag),
+		"boot":        span(&c.boot, "boot", defaultNature.boot),
+		"stop":        span(&c.stop, "stop", defaultNature.stop),
+		"drain":       span(&c.drain, "drain", defaultNature.drain),
+		"bootTimeout": span(&c.bootTimeout, "bootTimeout", defaultNature.bootTimeout),
+		"lag":         span(&c.lag, "lag", defaultNature.lag),
 		"capacity": func(v *yaml.Node) {
 			limit := unlimited
 			if v.Tag != "!!null" {
@@ -177,7 +176,7 @@ func (p *parser) change(n *yaml.Node, date *time.Time) *change {
 		},
 		"date": func(v *yaml.Node) {
 			if date == nil {
-				p.fail(v, "world.date is for the start of the story; say clock: {jump: …} to set the controllers' clock")
+				p.fail(v, "world.date is for the start; write clock: {jump: …} to set the controllers' clock")
 				return
 			}
 			*date = p.date(v)
@@ -221,7 +220,7 @@ func (p *parser) breed(n *yaml.Node, what string) breedChange {
 	return b
 }
 
-// positive is a duration of more than 0.
+// positive reads a duration of more than 0.
 func (p *parser) positive(n *yaml.Node, what string) time.Duration {
 	d := p.duration(n, what)
 	if d == 0 {
@@ -230,8 +229,8 @@ func (p *parser) positive(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// worldHandover reads what becomes of handovers, for all shards or for one.
-// Handovers are not played yet; only groups and pools with roles have them.
+// worldHandover reads the behaviour of handovers, for all shards or for one. Only
+// groups and pools with roles have them, and they are not played yet.
 func (p *parser) worldHandover(n *yaml.Node, what string, shards bool) {
 	if n.Tag == "!!null" {
 		return

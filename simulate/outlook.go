@@ -7,9 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Outlook is how the scenario's only pool looks at the start, for a forecast
-// that knows nothing of the timeline. Bodies behave as the world says; those of
-// revisions of which it says more come up all the same.
+// Outlook returns the scenario's only pool at the start, as input of a forecast.
+// The forecast ignores the timeline and the behaviour of single revisions.
 func (s *Scenario) Outlook() *preview.Outlook {
 	p := newWorld(s, 1).pools[0]
 	o := &preview.Outlook{
@@ -21,7 +20,7 @@ func (s *Scenario) Outlook() *preview.Outlook {
 		HoldEnds: map[int]time.Time{}, ClaimEnds: map[int]time.Time{}, Window: p.spec.windows.At,
 	}
 	for _, m := range p.slots {
-		o.Snapshot.Members = append(o.Snapshot.Members, p.seen(m))
+		o.Snapshot.Members = append(o.Snapshot.Members, p.readMember(m))
 		if m.holdUntil < longest {
 			o.HoldEnds[m.Index] = s.date.Add(m.holdUntil)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/preview"
 )
 
-// still draws a world in which nothing happens from outside.
-func still(t *rapid.T) string {
+// quietPool draws a scenario without a timeline.
+func quietPool(t *rapid.T) string {
 	n := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 	yes := func(name string, of int) bool { return n(name, 1, of) == of }
 	var b strings.Builder
@@ -82,7 +82,7 @@ func still(t *rapid.T) string {
 	return b.String()
 }
 
-// asExpectations is what a forecast says, as a scenario file says it.
+// asExpectations returns a forecast as expectations of a scenario file.
 func asExpectations(f *preview.Forecast) string {
 	var order []string
 	seen := map[int]bool{}
@@ -104,13 +104,13 @@ func asExpectations(f *preview.Forecast) string {
 	return b.String()
 }
 
-// What is foretold of a pool to which nothing happens is what the simulated
-// world, with its own controllers, comes to: the same members in the same order,
-// as many bodies, as few free members, at the same time.
+// For a pool without edits the simulated world, with its own controllers, does
+// what the forecast says: the same members in the same order, the same number of
+// bodies, the same low of free members, at the same times.
 func TestPreview_comesTrue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := still(t)
+		text := quietPool(t)
 		s, err := Parse("foretold.yaml", []byte(text))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Error is one thing that is wrong with a scenario file.
+// Error is one error in a scenario file.
 type Error struct {
 	File string
 	// Line counts from 1; 0 for the file as a whole.
@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text)
 }
 
-// parser collects what is wrong with one file, and what it needs that the
+// parser collects the errors of one file, and the features it needs that the
 // simulator does not have yet.
 type parser struct {
 	file  string
@@ -42,14 +42,14 @@ func (p *parser) fail(n *yaml.Node, format string, args ...any) {
 	p.errs = append(p.errs, e)
 }
 
-// need notes something that the format knows and the simulator does not.
+// need records a feature that the simulator does not have yet.
 func (p *parser) need(what string) {
 	if !slices.Contains(p.needs, what) {
 		p.needs = append(p.needs, what)
 	}
 }
 
-// err is everything that is wrong, by line; nil for nothing.
+// err returns all errors joined, sorted by line; nil for none.
 func (p *parser) err() error {
 	slices.SortStableFunc(p.errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	list := make([]error, len(p.errs))
@@ -89,8 +89,7 @@ func (p *parser) mapping(n *yaml.Node, what string) []pair {
 	return list
 }
 
-// fields hands each field of a mapping to its reader, and refuses those that
-// have none.
+// fields calls the reader of each field of a mapping, and refuses unknown fields.
 func (p *parser) fields(n *yaml.Node, what string, read map[string]func(*yaml.Node)) {
 	for _, f := range p.mapping(n, what) {
 		if r, ok := read[f.name]; ok {
@@ -117,7 +116,7 @@ func (p *parser) text(n *yaml.Node, what string) string {
 	return n.Value
 }
 
-// word is a string that names something.
+// word reads a string that is not empty.
 func (p *parser) word(n *yaml.Node, what string) string {
 	s := p.text(n, what)
 	if s == "" && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
@@ -126,7 +125,7 @@ func (p *parser) word(n *yaml.Node, what string) string {
 	return s
 }
 
-// oneOf is one of the given words.
+// oneOf reads one of the given words.
 func (p *parser) oneOf(n *yaml.Node, what string, words ...string) string {
 	s := p.text(n, what)
 	if !slices.Contains(words, s) {
@@ -136,7 +135,7 @@ func (p *parser) oneOf(n *yaml.Node, what string, words ...string) string {
 	return s
 }
 
-// number is an integer from least to most.
+// number reads an integer from least to most.
 func (p *parser) number(n *yaml.Node, what string, least, most int) int {
 	var i int
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || n.Decode(&i) != nil || i < least || i > most {
@@ -154,10 +153,10 @@ func (p *parser) truth(n *yaml.Node, what string) bool {
 	return b
 }
 
-// longest is more than any scenario needs, and leaves room for sums.
+// longest is the longest duration in a file, far from the overflow of sums.
 const longest = 10 * 365 * 24 * time.Hour
 
-// duration is a time span such as 1h30m, 0 or more.
+// duration reads a time span such as 1h30m, 0 or more.
 func (p *parser) duration(n *yaml.Node, what string) time.Duration {
 	if n.Kind == yaml.ScalarNode {
 		d, err := time.ParseDuration(n.Value)

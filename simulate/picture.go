@@ -8,21 +8,21 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// picture is what expressions speak of. The simulated world paints it; so may
-// anything else that can be observed.
+// picture is the state that expressions read: that of the simulated world, or a
+// Scene of a real cluster.
 type picture interface {
 	// seconds since the start.
 	seconds() int64
-	// poolNames in order.
+	// poolNames are sorted.
 	poolNames() []string
-	// pool is up to date when it is asked for; nil if there is none.
+	// pool returns the pool's current state; nil if there is none.
 	pool(name string) *poolPicture
-	// claim has empty strings if there is none.
+	// claim returns a claim; one that does not exist has empty strings.
 	claim(name string) claimPicture
 	claimNames() []string
 }
 
-// tally names one of the numbers that a pool has.
+// tally names one of the numbers of a pool.
 type tally int
 
 const (
@@ -61,8 +61,8 @@ func tallyNamed(name string) (tally, bool) {
 	return tally(i), i >= 0
 }
 
-// tallyMember adds a member, as it is stored, to the numbers; serves: it is in
-// service in truth.
+// tallyMember adds a stored member to the numbers; serves: it is in service and its
+// body is ready.
 func tallyMember(n *[numTallies]int, m *rollout.Member, serves bool) {
 	if m.Claimed {
 		n[tallyClaimed]++
@@ -89,7 +89,7 @@ func tallyMember(n *[numTallies]int, m *rollout.Member, serves bool) {
 	}
 }
 
-// tallyBody adds what a body runs to the numbers.
+// tallyBody adds a body, by the revision it runs, to the numbers.
 func tallyBody(n *[numTallies]int, runs, target string) {
 	switch runs {
 	case "":
@@ -105,14 +105,13 @@ func tallyBody(n *[numTallies]int, runs, target string) {
 type poolPicture struct {
 	tallies         [numTallies]int
 	target, current string
-	// members in order of their index, and one of them, are made when they are
-	// asked for.
+	// members, sorted by index, and memberAt are built on demand.
 	members    func() []memberPicture
-	one        func(index int) (memberPicture, bool)
+	memberAt   func(index int) (memberPicture, bool)
 	conditions conditions
 	blockers   []rollout.Tally
-	// next is the sentence that says what comes next, status all that the
-	// pool's status says.
+	// next is the status's sentence about what the pool waits for, status the whole
+	// status.
 	next   string
 	status func() map[string]any
 }
@@ -124,9 +123,9 @@ type memberPicture struct {
 	incarnation                                             int64
 }
 
-// member finds one by index; one that does not exist has empty strings.
+// member returns the member at the index; one that does not exist has empty strings.
 func (p *poolPicture) member(index int) memberPicture {
-	if m, ok := p.one(index); ok {
+	if m, ok := p.memberAt(index); ok {
 		return m
 	}
 	return memberPicture{index: index}
@@ -152,7 +151,7 @@ type conditions [6]rollout.Condition
 
 var conditionNames = []string{"Ready", "Reconciling", "Stalled", "Updated", "Available", "SourcesResolved"}
 
-// groupConditions are those that only groups have.
+// groupConditions are conditions that only groups have.
 var groupConditions = []string{"Held"}
 
 func (c *conditions) named(name string) rollout.Condition {
@@ -162,8 +161,8 @@ func (c *conditions) named(name string) rollout.Condition {
 	return rollout.Condition{}
 }
 
-// blockerNames are the reasons that can keep a member from being updated, those of
-// roles, which the engine does not know yet, included.
+// blockerNames are the reasons that can keep a member from being updated,
+// including those of roles, which the engine does not have yet.
 var blockerNames = func() []string {
 	list := []string{"WaitsForRole", "HandoverPending", "RoleUnknown"}
 	for _, r := range rollout.Reasons() {
@@ -172,8 +171,8 @@ var blockerNames = func() []string {
 	return list
 }()
 
-// describe is a picture in a few lines: the numbers of each pool, and its
-// members, those that are alike together.
+// describe prints a picture in a few lines: the numbers of each pool, and its
+// members, with equal neighbours grouped.
 func describe(p picture) string {
 	var b strings.Builder
 	for _, name := range p.poolNames() {
@@ -198,7 +197,7 @@ func describe(p picture) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// maxDump is how many groups of members are worth reading.
+// maxDump is the number of groups of members that are printed.
 const maxDump = 40
 
 func (p *poolPicture) describeMembers(b *strings.Builder) {
@@ -213,20 +212,21 @@ func (p *poolPicture) describeMembers(b *strings.Builder) {
 			fmt.Fprintf(b, "  and %d more\n", len(list)-i)
 			return
 		}
-		fmt.Fprintf(b, "  %s\n", list[i].words(list[j-1].index))
+		fmt.Fprintf(b, "  %s\n", list[i].text(list[j-1].index))
 		i = j
 	}
 }
 
-// like tells whether two members differ in nothing but their place.
+// like reports whether two members can be grouped: they differ only in index and
+// incarnation, and are not claimed.
 func (m memberPicture) like(o *memberPicture) bool {
 	m.index = o.index
 	m.incarnation = o.incarnation
 	return m == *o && m.claim == ""
 }
 
-// words is the member, or several that are alike, in one line.
-func (m *memberPicture) words(last int) string {
+// text prints a group of members, up to the index last, in one line.
+func (m *memberPicture) text(last int) string {
 	index := itoa(m.index)
 	if last != m.index {
 		index += "-" + itoa(last)

@@ -8,38 +8,38 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// planner is the pool controller: it asks the engine for a plan and carries it
-// out.
+// planner is the pool controller: it plans and applies the plan.
 type planner struct {
 	cache  cache
 	queued bool
 	wakeAt time.Duration
-	// passed is when the last pass began.
-	passed time.Duration
-	window glance
-	// waiting are the claims that waited in the last pass, went the spec that it
-	// went by.
-	waiting int
-	went    *specRecord
-	// stored is the record that was stored last.
-	stored *rollout.Record
-	// taken are the members that look free still and are known to be claimed.
+	// lastPass is when the last pass began.
+	lastPass time.Duration
+	window   windowState
+	// waiting is the number of claims that waited in the last pass, lastSpec its
+	// spec.
+	waiting  int
+	lastSpec *specRecord
+	// lastStored is the record that was stored last.
+	lastStored *rollout.Record
+	// taken counts the members that look free in the cache although a bound claim
+	// names them.
 	taken int
-	// members and verdicts are room that passes use again.
+	// members and verdicts are buffers that passes reuse.
 	members  []rollout.Member
 	verdicts []verdict
 }
 
-// A pool of so many members is looked at no more often than the real controller
-// looks at any: what comes meanwhile is looked at in one pass. The time that a
-// pass takes grows with the members, and so does the number of events.
+// From largePool members on, passes are at least passInterval apart, as they are
+// in the real controller for any pool. Changes meanwhile share one pass. This keeps
+// the cost linear: the cost of a pass and the number of events both grow with the
+// members.
 const (
 	largePool    = 1000
 	passInterval = 250 * time.Millisecond
 )
 
-// reset forgets everything.
-func (c *planner) reset() { c.queued, c.wakeAt, c.passed = false, 0, -passInterval }
+func (c *planner) reset() { c.queued, c.wakeAt, c.lastPass = false, 0, -passInterval }
 
 func (c *planner) wake() {
 	w := c.cache.p.w
@@ -49,17 +49,17 @@ func (c *planner) wake() {
 	c.queued = true
 	at := w.now
 	if len(c.cache.slots) >= largePool {
-		at = max(at, c.passed+passInterval)
+		at = max(at, c.lastPass+passInterval)
 	}
 	w.act(at, func() {
 		c.queued = false
-		c.passed = w.now
+		c.lastPass = w.now
 		c.pass()
 	})
 }
 
-// remind has a pass made when time alone has changed the plan.
-func (c *planner) remind(at time.Duration) {
+// wakeLater schedules a pass at the time.
+func (c *planner) wakeLater(at time.Duration) {
 	w := c.cache.p.w
 	if at <= w.now || at == c.wakeAt {
 		return
@@ -73,29 +73,29 @@ func (c *planner) remind(at time.Duration) {
 	})
 }
 
-// pass reads, plans, applies and reports. It does not decide before it has
-// seen its own last writes.
+// pass reads, plans, applies and reports. It does nothing until it has seen its
+// own last writes.
 func (c *planner) pass() {
 	p := c.cache.p
 	w := p.w
-	if w.down || c.cache.blind() || c.gone() {
+	if w.down || c.cache.hasUnseenWrites() || c.gone() {
 		return
 	}
 	spec := c.cache.spec
 	if spec.err != nil {
-		w.judge.broken(spec.err)
+		w.judge.abort(spec.err)
 		return
 	}
-	if spec.target != c.cache.state.target && (!c.retarget() || c.cache.blind()) {
+	if spec.target != c.cache.state.target && (!c.retarget() || c.cache.hasUnseenWrites()) {
 		return
 	}
-	if !c.retry() || c.cache.blind() {
+	if !c.retry() || c.cache.hasUnseenWrites() {
 		return
 	}
 	snap := c.snapshot()
 	c.waiting = snap.Waiting
 	plan := snap.Plan(w.time())
-	w.judge.planned(p, snap, plan)
+	w.judge.checkPlan(p, snap, plan)
 	seen := slices.Clone(c.cache.slots)
 	for i := range plan.Actions {
 		if !c.apply(&plan.Actions[i], &seen) {
@@ -103,16 +103,16 @@ func (c *planner) pass() {
 		}
 	}
 	if snap.Unreadable == "" {
-		c.went = spec
+		c.lastSpec = spec
 		if !c.unskip(snap) {
 			return
 		}
 	}
 	c.report(plan, snap)
-	c.remind(first(c.holdEnds(), w.sinceIf(plan.Wake), w.sinceIf(c.window.until)))
+	c.wakeLater(earliest(c.holdEnds(), w.sinceIf(plan.Wake), w.sinceIf(c.window.until)))
 }
 
-// snapshot is everything that the plan depends on, as the controller sees it.
+// snapshot returns everything that the plan depends on, as the controller sees it.
 func (c *planner) snapshot() *rollout.Snapshot {
 	p, spec, state := c.cache.p, c.cache.spec, c.cache.state
 	s := &rollout.Snapshot{
@@ -127,8 +127,8 @@ func (c *planner) snapshot() *rollout.Snapshot {
 	return s
 }
 
-// first is the earliest of the times that are not 0.
-func first(times ...time.Duration) (least time.Duration) {
+// earliest returns the earliest of the times that are not 0.
+func earliest(times ...time.Duration) (least time.Duration) {
 	for _, t := range times {
 		if t != 0 && (least == 0 || t < least) {
 			least = t
@@ -137,7 +137,7 @@ func first(times ...time.Duration) (least time.Duration) {
 	return least
 }
 
-// sinceIf is the time as the file counts it; 0 for never.
+// sinceIf converts a time as since does; never stays 0.
 func (w *world) sinceIf(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -145,32 +145,32 @@ func (w *world) sinceIf(t time.Time) time.Duration {
 	return w.since(t)
 }
 
-// glance is what was last seen of a pool's windows.
-type glance struct {
-	of          *specRecord
-	is          bool
+// windowState caches the result of a pool's windows.
+type windowState struct {
+	spec        *specRecord
+	isOpen      bool
 	from, until time.Time
 }
 
-// open tells whether a disruption for drift may start now. It asks the windows
-// only when that may have changed.
-func (g *glance) open(spec *specRecord, now time.Time) bool {
-	if g.of != spec || now.Before(g.from) || !g.until.IsZero() && !now.Before(g.until) {
-		g.of, g.from = spec, now
-		g.is, g.until = spec.windows.At(now)
+// open reports whether a disruption for drift may start now. It evaluates the
+// windows only when the result may have changed.
+func (g *windowState) open(spec *specRecord, now time.Time) bool {
+	if g.spec != spec || now.Before(g.from) || !g.until.IsZero() && !now.Before(g.until) {
+		g.spec, g.from = spec, now
+		g.isOpen, g.until = spec.windows.At(now)
 	}
-	return g.is
+	return g.isOpen
 }
 
-// gone tells whether the pool was deleted and nothing is left of it.
+// gone reports whether the pool was deleted and has no slots left.
 func (c *planner) gone() bool { return c.cache.spec.deleting && len(c.cache.slots) == 0 }
 
-// read is what the controller sees of the members.
+// read returns the members as the controller sees them.
 func (c *planner) read() []rollout.Member {
 	c.members = c.members[:0]
 	target := c.cache.target()
 	for _, s := range c.cache.slots {
-		m := c.cache.p.seen(s)
+		m := c.cache.p.readMember(s)
 		m.Skipped = s.skip != "" && s.skip == target
 		c.members = append(c.members, m)
 	}
@@ -179,7 +179,7 @@ func (c *planner) read() []rollout.Member {
 		if o.phase != v1alpha1.ClaimBound {
 			continue
 		}
-		// One whose claim is seen to hold it is taken, though it looks free still.
+		// A bound claim names this member, but the cached slot still looks free.
 		if i, ok := c.cache.slots.find(o.member); ok && c.members[i].Free() && c.cache.slots[i].lastClaim != o.uid {
 			c.members[i].Taken()
 			c.taken++
@@ -188,7 +188,7 @@ func (c *planner) read() []rollout.Member {
 	return c.members
 }
 
-// holdEnds is when the next hold ends; 0 for never.
+// holdEnds returns when the next hold ends; 0 for never.
 func (c *planner) holdEnds() (next time.Duration) {
 	w := c.cache.p.w
 	now := w.clock()
@@ -200,7 +200,7 @@ func (c *planner) holdEnds() (next time.Duration) {
 	return next
 }
 
-// retarget notes that the template says something new, which starts clean.
+// retarget stores the template's revision as the target, with a clean record.
 func (c *planner) retarget() bool {
 	p := c.cache.p
 	old := c.cache.state
@@ -208,11 +208,11 @@ func (c *planner) retarget() bool {
 	next := old.with(rec)
 	next.target = rec.ID
 	return p.putState(old, next, func() string {
-		return "notes that the target is " + string(rec.ID) + " now, and was " + string(old.target)
+		return "changes the target from " + string(old.target) + " to " + string(rec.ID)
 	})
 }
 
-// retry grants the round that somebody asked for, once. False ends the pass.
+// retry grants a requested round, once. False ends the pass.
 func (c *planner) retry() bool {
 	old, asked := c.cache.state, c.cache.spec.retry
 	if asked == (retryRequest{}) || old.retried == asked {
@@ -225,9 +225,8 @@ func (c *planner) retry() bool {
 	return c.cache.p.putState(old, next, func() string { return "grants " + string(asked.id) + " one more round" })
 }
 
-// unskip takes back that members were given up on, where that was for another
-// target, so that it does not hold once more should that one come back. False
-// ends the pass.
+// unskip removes skips of earlier targets. Otherwise they would apply again if such
+// a target returned. False ends the pass.
 func (c *planner) unskip(snap *rollout.Snapshot) bool {
 	p := c.cache.p
 	var spent []*slot
@@ -246,15 +245,15 @@ func (c *planner) unskip(snap *rollout.Snapshot) bool {
 	return true
 }
 
-// apply carries out one action, on the version of the slot that the plan was
-// made for, and enters it in what was seen. False ends the pass.
+// apply carries out one action on the version of the slot that was planned for, and
+// updates seen. False ends the pass.
 func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
 	if a.Record != nil {
-		if a.Record == c.stored && a.Kind != rollout.Stand {
-			return true // one write stores all that came to a revision
+		if a.Record == c.lastStored && a.Kind != rollout.Stand {
+			return true // several actions share one record, and one write stores it
 		}
-		c.stored = a.Record
+		c.lastStored = a.Record
 		next := p.state.with(*a.Record)
 		if a.Kind == rollout.Stand {
 			next.current = a.Revision
@@ -269,11 +268,11 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 	next := *old
 	switch a.Kind {
 	case rollout.Grant:
-		p.w.judge.grants(p, a, c.cache.spec)
+		p.w.judge.checkGrant(p, a, c.cache.spec)
 	case rollout.Disrupt:
-		p.w.judge.disrupts(p, a, old, *seen, c.cache.spec)
+		p.w.judge.checkDisruption(p, a, old, *seen, c.cache.spec)
 	case rollout.CreateSlot:
-		return false // it was made meanwhile, and the next pass sees it
+		return false // the slot was made meanwhile; the next pass sees it
 	}
 	next.Member = a.Apply(old.Member, p.w.time())
 	if old.Claimed && !next.Claimed {
@@ -285,21 +284,21 @@ func (c *planner) apply(a *rollout.Action, seen *slots) bool {
 
 func (c *planner) create(a *rollout.Action, seen *slots) bool {
 	p := c.cache.p
-	p.w.judge.made(p, a, *seen, c.waiting)
+	p.w.judge.checkCreateSlot(p, a, *seen, c.waiting)
 	s := &slot{Member: a.Apply(rollout.Member{}, p.w.time())}
 	s.ID = p.slotID()
 	seen.put(a.Index, s)
 	return p.put(byPlanner, nil, s, func() string { return a.Describe(p.member(a.Index)) })
 }
 
-// says reports whether two versions of a status say the same, but for what
-// stands in lists.
-func (s *status) says(o *status) bool {
+// sameContent reports whether two versions of a status are equal, without their
+// lists.
+func (s *status) sameContent(o *status) bool {
 	return s.conditions == o.conditions && s.next == o.next && s.surge == o.surge && s.size == o.size && s.counts == o.counts && s.waiting == o.waiting &&
 		s.generation == o.generation && s.target == o.target && s.current == o.current && s.aim == o.aim
 }
 
-// report writes the pool's status where it differs from what it was.
+// report writes the pool's status if it has changed.
 func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 	p := c.cache.p
 	st := &p.status
@@ -316,12 +315,12 @@ func (c *planner) report(plan *rollout.Plan, snap *rollout.Snapshot) {
 		conditions: now, next: plan.Next, surge: plan.Surge, size: plan.Size, counts: plan.Counts, waiting: snap.Waiting,
 		generation: c.cache.spec.generation, target: c.cache.spec.target, current: c.cache.state.current, aim: snap.Target.ID,
 	}
-	if same && next.says(st) {
+	if same && next.sameContent(st) {
 		return
 	}
 	p.w.writes++
 	p.w.narrateStatus(p, &now, plan)
-	p.said = nil
+	p.statusCache = nil
 	next.blockers, next.since = slices.Clone(plan.Blockers), sinceOf(st.since, plan.Blockers, p.w.time())
 	next.verdicts, c.verdicts = c.verdicts, st.verdicts
 	*st = next

@@ -5,30 +5,29 @@ import (
 	"sync"
 )
 
-// Options say how files are played.
+// Options are the options of Play.
 type Options struct {
-	// Seeds under which each file is played, in this order; 1 if there are
-	// none.
+	// Seeds are those under which each file is played, in this order; only 1 if
+	// empty.
 	Seeds []int64
-	// Narrate has results tell what happened.
+	// Narrate adds narratives to the results.
 	Narrate bool
-	// Workers is how many runs go on at once; 0 for one a processor.
+	// Workers is the number of parallel runs; 0 for one per processor.
 	Workers int
 }
 
-// Report is how one file fared.
+// Report is the outcome of one file.
 type Report struct {
 	File string
-	// Err is what is wrong with the file, errors of type [Error] joined; nil
-	// for nothing.
+	// Err has the errors in the file, of type [Error], joined; nil for none.
 	Err error
-	// Scenario is what the file says, if nothing is wrong with it.
+	// Scenario is the parsed file, if Err is nil.
 	Scenario *Scenario
 	// Results are in the order of the seeds; none if the scenario waits.
 	Results []*Result
 }
 
-// Verdict is how a file fared in one word.
+// Verdict sums up a Report in one word.
 type Verdict string
 
 // The verdicts.
@@ -39,8 +38,8 @@ const (
 	Wrong   Verdict = "wrong"
 )
 
-// Verdict sums the report up. A scenario waits if it needs what the simulator
-// does not have yet.
+// Verdict sums up the report. A scenario waits if it needs features that the
+// simulator does not have yet.
 func (r *Report) Verdict() Verdict {
 	switch {
 	case r.Err != nil:

@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// pool is everything of one pool: what is stored, its bodies, and its
-// controllers.
+// pool is one pool: its stored objects, its bodies and its controllers.
 type pool struct {
 	w    *world
 	name string
@@ -19,27 +18,27 @@ type pool struct {
 	slots  slots
 	claims claims
 	status status
-	// said is the status as a map, made when it is asked for.
-	said map[string]any
-	// over is what is left to be told of claims that are not there any more, by
-	// name; then what the owner of a claim does once it is bound, by UID.
-	over map[string]claimPicture
-	then map[int64]func()
+	// statusCache is the status as a map, built on demand.
+	statusCache map[string]any
+	// endedClaims are removed claims, by name, for expressions. onBound are calls of
+	// a churn once its claim is bound, by UID.
+	endedClaims map[string]claimPicture
+	onBound     map[int64]func()
 
 	bodies map[int]*body
-	// refused are until when births in a slot are refused, refusals how many
-	// were, writes how often controllers wrote members.
+	// refused is until when births in a slot are refused, by index. refusals counts
+	// refused births, writes the writes of members by controllers.
 	refused          map[int]time.Duration
 	refusals, writes int
-	// template is what users say, sources what those say that differ from the
-	// start. variants are the combinations of renderer and sources that there
-	// were, revisions what each revision was made of.
+	// template is the name of the template, sources the content of sources that
+	// differs from the start. variants are the combinations of renderer and sources
+	// so far, revisions the origin of each revision.
 	template  rollout.Revision
 	sources   map[string]string
 	variants  []variant
 	revisions map[rollout.Revision]made
-	// wanted: the pool is to be created again once it is gone.
-	wanted bool
+	// recreateWanted: the pool is to be created again once it is gone.
+	recreateWanted bool
 
 	planner planner
 	keeper  keeper
@@ -47,32 +46,32 @@ type pool struct {
 	caches  []*cache
 
 	creates, deletes int
-	// order are the indexes as they were first disrupted, whatever for, and
-	// ordered the same as a set.
+	// order has the indexes in the order of their first disruption, for any cause;
+	// inOrder is the same as a set.
 	order   []int
-	ordered map[int]bool
-	// rolling are the slots, by identity, that a rollout took out of service and
-	// that are neither back nor taken back, with the incarnation that was taken.
+	inOrder map[int]bool
+	// rolling are the slots, by ID, that a rollout took out of service and that are
+	// not back in service nor undisrupted, with the incarnation that was taken.
 	rolling map[string]int64
-	// holders are the slots that carry a claim, by its UID; unserved the claims
-	// that wait and are on no slot.
+	// holders are the indexes of the slots that carry a claim, by its UID; unserved
+	// are the pending claims that no slot carries.
 	holders  map[int64]int
 	unserved map[int64]bool
 
 	counts counts
 	view   poolPicture
-	// rollout is what the judge remembers of the target.
+	// rollout is what the judge has recorded of the target.
 	rollout rolloutWatch
 }
 
-// longAgo is how long before the start that began which was there then.
+// longAgo is the age of bodies that serve at the start.
 const longAgo = 24 * time.Hour
 
 func newPool(w *world, s *poolSetup) *pool {
 	p := &pool{
 		w: w, name: s.name, bodies: map[int]*body{}, refused: map[int]time.Duration{},
-		over: map[string]claimPicture{}, then: map[int64]func(){},
-		template: s.target, revisions: map[rollout.Revision]made{}, ordered: map[int]bool{}, rolling: map[string]int64{},
+		endedClaims: map[string]claimPicture{}, onBound: map[int64]func(){},
+		template: s.target, revisions: map[rollout.Revision]made{}, inOrder: map[int]bool{}, rolling: map[string]int64{},
 		holders: map[int64]int{}, unserved: map[int64]bool{},
 	}
 	for _, r := range []rollout.Revision{s.target, s.current} {
@@ -84,14 +83,14 @@ func newPool(w *world, s *poolSetup) *pool {
 	p.spec.generation = 1
 	p.state = &stateRecord{target: s.target, current: s.current}
 	for i := range s.members {
-		p.place(&s.members[i])
+		p.addStartMember(&s.members[i])
 	}
 	p.planner.cache = cache{p: p, by: byPlanner, notify: func(int) { p.planner.wake() }}
 	p.keeper.cache = cache{p: p, by: byKeeper, notify: p.keeper.wake}
 	p.binder.cache = cache{p: p, by: byBinder, notify: func(int) { p.binder.wake() }}
 	p.caches = []*cache{&p.planner.cache, &p.keeper.cache, &p.binder.cache}
 	p.view.members, p.view.status = p.picture, p.statusMap
-	p.view.one = func(index int) (memberPicture, bool) {
+	p.view.memberAt = func(index int) (memberPicture, bool) {
 		s := p.slots.get(index)
 		if s == nil {
 			return memberPicture{}, false
@@ -101,8 +100,8 @@ func newPool(w *world, s *poolSetup) *pool {
 	return p
 }
 
-// place puts a member where it starts.
-func (p *pool) place(m *memberSetup) {
+// addStartMember adds a member in its state at the start.
+func (p *pool) addStartMember(m *memberSetup) {
 	s := &slot{role: m.role, shard: m.shard}
 	start, before := p.w.epoch, p.w.epoch.Add(-longAgo)
 	if m.revision != "" {
@@ -145,7 +144,7 @@ func (p *pool) place(m *memberSetup) {
 		s.Disruption = rollout.Disruption{Cause: rollout.Drift, Rolling: true, Incarnation: 1, Since: start}
 		if m.state == stateTerminating {
 			s.Phase = rollout.Terminating
-			b.end()
+			b.beginStop()
 		}
 		p.rolling[s.ID] = s.Incarnation
 	}
@@ -174,18 +173,18 @@ func (p *pool) boot() {
 	p.binder.cache.boot(p.binder.wake)
 }
 
-// wakeAll has the pool's controllers look again.
+// wakeAll queues everything for the pool's controllers.
 func (p *pool) wakeAll() {
 	p.planner.wake()
 	p.keeper.wakeAll()
 	p.binder.wake()
 }
 
-// forget drops what belonged to a slot that is gone.
+// forget drops the data of a slot that is gone.
 func (p *pool) forget(index int) { delete(p.refused, index) }
 
-// seen is the slot as a controller that reads it now takes it.
-func (p *pool) seen(s *slot) rollout.Member {
+// readMember converts the slot for the engine, as a controller reads it now.
+func (p *pool) readMember(s *slot) rollout.Member {
 	m := s.Member
 	m.Held = s.held(p.w.clock())
 	m.Asked = s.recycle != 0 && s.recycle == s.Incarnation
@@ -195,7 +194,7 @@ func (p *pool) seen(s *slot) rollout.Member {
 	return m
 }
 
-// tally counts what there is.
+// tally returns the current picture of the pool.
 func (p *pool) tally() *poolPicture {
 	v, c, target := &p.view, p.counted(), string(p.target())
 	v.tallies = c.n
@@ -213,17 +212,17 @@ func (p *pool) tally() *poolPicture {
 	return v
 }
 
-// serves tells whether the member is in service in truth: what is recorded
-// says so, and its body is ready.
+// serves reports whether the member is in service by its record, and its body is
+// ready.
 func (p *pool) serves(s *slot) bool {
 	if !s.inService() {
 		return false
 	}
-	b := p.own(s)
+	b := p.bodyOf(s)
 	return b != nil && b.ready()
 }
 
-// picture paints the members.
+// picture returns the pictures of all members.
 func (p *pool) picture() []memberPicture {
 	list := make([]memberPicture, len(p.slots))
 	for i, s := range p.slots {
@@ -232,11 +231,11 @@ func (p *pool) picture() []memberPicture {
 	return list
 }
 
-// paint paints one member.
+// paint returns the picture of one member.
 func (p *pool) paint(s *slot) memberPicture {
 	m := memberPicture{
 		index: s.Index, phase: s.Phase.String(), wants: string(s.Wants), claim: s.claim, role: s.role, incarnation: s.Incarnation,
-		occupancy: occupancyNames[p.seen(s).Occupancy], blocker: string(p.verdict(s.Index)),
+		occupancy: occupancyNames[p.readMember(s).Occupancy], blocker: string(p.verdict(s.Index)),
 	}
 	if b := p.bodies[s.Index]; b != nil {
 		m.revision = string(b.revision)

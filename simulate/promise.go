@@ -9,41 +9,42 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// promises are what must hold at every action, whatever a scenario expects:
-// what FORMAT.md lists, and a few more of the design's rules. They are counted
-// here anew, and not with the engine's own ledger; what the engine says of its
-// plans is checked beside them.
+// promises are the rules that must hold at every action in every scenario: those
+// that FORMAT.md lists, and a few more of the design. The checks count for
+// themselves and do not use the engine's ledger; the engine's own invariants are
+// checked, too.
 //
-// A controller that reads late cannot know what it has not seen. Where a
-// promise is about numbers, it is broken if it is broken both in truth and in
-// what the controller saw, its own writes included.
+// A controller does not know writes that it has not seen. Therefore a promise about
+// numbers is broken only if it is broken both in the store and in the controller's
+// view, which includes its own writes.
 type promises struct {
-	// used are the slots, by identity, whose claim has ended, with the
-	// incarnation that is to be replaced.
+	// used are the slots, by ID, whose claim has ended, with the incarnation that is
+	// to be replaced.
 	used map[string]int64
-	// disturbed is when something last happened that controllers need an
-	// instant to learn of.
+	// disturbed is the time of the last event that controllers notice an instant
+	// later.
 	disturbed time.Duration
 }
 
-// planned checks a plan against what the engine itself promises.
-func (j *judge) planned(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
-	j.stalls(p, plan)
-	j.words(p, s, plan)
-	j.lasts(p, s, plan)
+// checkPlan checks a plan against the engine's invariants and the promises about
+// plans.
+func (j *judge) checkPlan(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+	j.checkStalled(p, plan)
+	j.checkWording(p, s, plan)
+	j.checkWake(p, s, plan)
 	if len(plan.Actions) == 0 {
 		return
 	}
 	if err := rollout.CheckInvariants(s, plan); err != nil {
-		j.promise("the plan for %s: %v", p.name, err)
+		j.breakPromise("the plan for %s: %v", p.name, err)
 	}
-	j.removes(p, s, plan)
+	j.checkRemovalOrder(p, s, plan)
 }
 
-// removes checks that what is one too many goes in order: what is down, then
-// what is stale. While the target fails, the slot that tries it again stays, and
-// so does for a while what was made for a claim.
-func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+// checkRemovalOrder checks that a scale-in removes members that are down first,
+// then stale ones. Exempt are the slot on probation while a failure of the target
+// is open, and slots that were made for a claim.
+func (j *judge) checkRemovalOrder(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	acted := map[int]bool{}
 	best := -1
 	rank := func(m *rollout.Member) int {
@@ -76,59 +77,58 @@ func (j *judge) removes(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 		slot := p.planner.cache.slots.get(m.Index)
 		idle := m.ServedSince.IsZero() || m.Occupancy == rollout.Idle
 		if best >= 0 && !trying && !acted[m.Index] && !slot.leaves() && !m.ForClaim && !m.Claimed && !m.Held && idle && rank(m) < worth {
-			j.promise("%s is removed although %s is worth less", p.member(best), p.member(m.Index))
+			j.breakPromise("%s is removed although %s is to be removed before it", p.member(best), p.member(m.Index))
 			return
 		}
 	}
 }
 
-func (j *judge) promise(format string, args ...any) {
+func (j *judge) breakPromise(format string, args ...any) {
 	j.fail("promise", "", 0, fmt.Sprintf(format, args...))
 }
 
-// stored checks what must hold of every stored version of a slot.
-func (j *judge) stored(p *pool, old, next *slot) {
-	j.follows(p, old, next)
+// checkSlotWrite checks every stored version of a slot.
+func (j *judge) checkSlotWrite(p *pool, old, next *slot) {
+	j.trackTarget(p, old, next)
 	if next == nil {
 		delete(p.rolling, old.ID)
 		if old.claimUID != 0 {
-			j.promise("%s went while %s held it", p.member(old.Index), old.claim)
+			j.breakPromise("%s went while %s held it", p.member(old.Index), old.claim)
 		}
 		if b := p.bodies[old.Index]; b != nil {
-			j.promise("%s went and left its body %s behind", p.member(old.Index), b.name())
+			j.breakPromise("%s is removed although its body %s exists", p.member(old.Index), b.name())
 		}
 		return
 	}
 	if next.claimUID != 0 && next.disrupted() {
-		j.promise("%s holds claim %s and a live disruption", p.member(next.Index), next.claim)
+		j.breakPromise("%s holds claim %s and a live disruption", p.member(next.Index), next.claim)
 	}
 	if next.Phase == rollout.Terminating && next.claimUID != 0 {
-		j.promise("%s terminates although %s holds it", p.member(next.Index), next.claim)
+		j.breakPromise("%s terminates although %s holds it", p.member(next.Index), next.claim)
 	}
 	taken, rolling := p.rolling[next.ID]
 	if rolling && (next.inService() || next.replaced(taken) || !next.disrupted() && next.Incarnation == taken) {
 		delete(p.rolling, next.ID)
 	}
-	j.reused(p, next)
+	j.checkReuse(p, next)
 	if next.claimUID != 0 && (old == nil || old.claimUID != next.claimUID) {
-		j.claims(p, old, next)
+		j.checkClaimed(p, old, next)
 	}
 	if old != nil && old.Phase == rollout.Draining && (next.Phase == rollout.Terminating || next.Phase == rollout.Updating) {
-		j.goes(p, next)
+		j.checkDrained(p, next)
 	}
 }
 
-// replaced reports whether the slot has a body in place of the incarnation that
-// a rollout took, and that has come up. Whether somebody has cordoned the slot
-// meanwhile is no matter of the rollout.
+// replaced reports whether the body after the taken incarnation is ready. A cordon
+// makes no difference.
 func (s *slot) replaced(taken int64) bool {
 	up := s.Phase == rollout.Available || s.Phase == rollout.InClaim
 	return s.Incarnation > taken && up && !s.disrupted()
 }
 
-// reused checks that no body serves again that was to be replaced when its
-// claim ended.
-func (j *judge) reused(p *pool, s *slot) {
+// checkReuse checks that a body that was to be replaced when its claim ended does
+// not serve again.
+func (j *judge) checkReuse(p *pool, s *slot) {
 	if s.Disruption.Cause == rollout.ClaimEnded && s.disrupted() {
 		if j.promises.used == nil {
 			j.promises.used = map[string]int64{}
@@ -136,57 +136,57 @@ func (j *judge) reused(p *pool, s *slot) {
 		j.promises.used[s.ID] = s.Incarnation
 	}
 	if used, ok := j.promises.used[s.ID]; ok && used == s.Incarnation && s.inService() {
-		j.promise("%s serves again, with the body that was to be replaced when its claim ended", p.member(s.Index))
+		j.breakPromise("%s serves again with the body that was to be replaced when its claim ended", p.member(s.Index))
 		delete(j.promises.used, s.ID)
 	}
 }
 
-// goes checks a member whose end begins after it has drained: one that matches
-// again was to be taken back meanwhile.
-func (j *judge) goes(p *pool, s *slot) {
+// checkDrained checks a member that has drained for drift and is terminated: if it
+// is on the target again, the disruption should have been withdrawn.
+func (j *judge) checkDrained(p *pool, s *slot) {
 	wanted := s.Disruption.Cause == rollout.Drift && !s.Deleting && s.Runs == p.target() && p.state.target == p.spec.target
 	if wanted && j.w.nature.lag == 0 && j.w.now > j.promises.disturbed && j.w.unreadable() == "" {
-		j.promise("%s goes although it is on the target", p.member(s.Index))
+		j.breakPromise("%s is terminated for drift although it is on the target", p.member(s.Index))
 	}
 }
 
-// disturb notes that controllers need an instant to learn what is new.
-func (j *judge) disturb() { j.promises.disturbed = j.w.now }
+// noteDisturbance records an event that controllers notice an instant later.
+func (j *judge) noteDisturbance() { j.promises.disturbed = j.w.now }
 
-// claims checks a slot that has just been claimed.
-func (j *judge) claims(p *pool, old, next *slot) {
+// checkClaimed checks a slot that has just been claimed.
+func (j *judge) checkClaimed(p *pool, old, next *slot) {
 	if old == nil || old.claimUID != 0 || !old.inService() {
-		j.promise("%s was claimed by %s although it was not free", p.member(next.Index), next.claim)
+		j.breakPromise("%s was claimed by %s although it was not free", p.member(next.Index), next.claim)
 	}
 	if i, ok := p.holders[next.claimUID]; ok && i != next.Index {
-		j.promise("claim %s holds %s and %s", next.claim, p.member(i), p.member(next.Index))
+		j.breakPromise("claim %s holds %s and %s", next.claim, p.member(i), p.member(next.Index))
 	}
 }
 
-// bound checks a claim that has just been told about its member.
-func (j *judge) bound(p *pool, c *claim) {
+// checkBound checks a claim that has just been bound.
+func (j *judge) checkBound(p *pool, c *claim) {
 	if i, ok := p.holders[c.uid]; ok && i != c.member {
-		j.promise("%s says that it holds %s, and %s carries it", c.name, p.member(c.member), p.member(i))
+		j.breakPromise("%s names %s as its member, but %s carries it", c.name, p.member(c.member), p.member(i))
 	}
 }
 
-// born checks that a body fits. It is counted already.
-func (j *judge) born(b *body) {
+// checkBirth checks that a body, which is counted already, may be born.
+func (j *judge) checkBirth(b *body) {
 	if r := j.w.unreadable(); r != "" {
-		j.promise("body %s is born while it is %s", b.name(), r)
+		j.breakPromise("body %s is born while it is %s", b.name(), r)
 	}
 	if j.w.bodies > j.w.nature.capacity {
-		j.promise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
+		j.breakPromise("body %s does not fit: %d bodies, capacity %d", b.name(), j.w.bodies, j.w.nature.capacity)
 	}
 	n, most := b.p.counted().staying, b.p.ceiling()
 	if s := b.p.slots.get(b.index); n > most && !s.held(j.w.clock()) && j.w.nature.lag == 0 {
-		j.promise("body %s is born as number %d of those that stay, and maxMembers is %d", b.name(), n, most)
+		j.breakPromise("body %s is born as number %d of the bodies that stay, but maxMembers is %d", b.name(), n, most)
 	}
 }
 
-// ceiling is maxMembers, or what it was when the pool's controller last knew.
+// ceiling is the larger of the current maxMembers and that of the last pass.
 func (p *pool) ceiling() (most int) {
-	for _, spec := range []*specRecord{p.spec, p.planner.went} {
+	for _, spec := range []*specRecord{p.spec, p.planner.lastSpec} {
 		switch {
 		case spec == nil || !spec.policy.HasCeiling:
 			return unlimited
@@ -197,75 +197,75 @@ func (p *pool) ceiling() (most int) {
 	return most
 }
 
-// disrupts checks a disruption that is about to be stored on old. Seen are the
-// slots as the controller saw them, with what it has written since; spec is
-// the policy that it goes by.
-func (j *judge) disrupts(p *pool, a *rollout.Action, old *slot, seen slots, spec *specRecord) {
+// checkDisruption checks a disruption that is about to be stored on old. seen are
+// the slots as the controller sees them, including its own writes; spec is the spec
+// of its pass.
+func (j *judge) checkDisruption(p *pool, a *rollout.Action, old *slot, seen slots, spec *specRecord) {
 	if p.slots.get(old.Index) != old {
-		return // it is about to lose the race
+		return // the write will be a conflict
 	}
-	if !p.ordered[old.Index] {
-		p.ordered[old.Index] = true
+	if !p.inOrder[old.Index] {
+		p.inOrder[old.Index] = true
 		p.order = append(p.order, old.Index)
 	}
-	j.readable(p, a)
-	j.grants(p, a, spec)
-	j.spares(p, a, old)
-	j.sized(p, a, old, seen, spec)
+	j.checkReadable(p, a)
+	j.checkGrant(p, a, spec)
+	j.checkInUse(p, a, old)
+	j.checkSize(p, a, old, seen, spec)
 	if a.Disruption.Cause != rollout.Drift {
 		return
 	}
 	if shut(p.spec, j.w) && shut(spec, j.w) && !old.ServedSince.IsZero() {
-		j.promise("%s is disrupted for drift outside the windows", p.member(old.Index))
+		j.breakPromise("%s is disrupted for drift outside the windows", p.member(old.Index))
 	}
 	if !old.inService() {
 		return
 	}
-	if i, ok := j.unsettled(p, a, p.slots, p.spec); !ok && !p.probation() {
-		if _, ok := j.unsettled(p, a, seen, spec); !ok {
-			j.promise("%s is taken although %s went down before it had recovered, and no body of %s has served for long enough since",
+	if i, ok := j.checkUnsettled(p, a, p.slots, p.spec); !ok && !p.probation() {
+		if _, ok := j.checkUnsettled(p, a, seen, spec); !ok {
+			j.breakPromise("%s is taken although %s went down before it had recovered, and no body of %s has recovered since",
 				p.member(old.Index), p.member(i), a.Revision)
 		}
 	}
 	p.rolling[old.ID] = old.Incarnation
 	n := len(p.rolling)
 	if n > spec.policy.MaxInFlight && n > p.spec.policy.MaxInFlight {
-		j.promise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
+		j.breakPromise("%s is taken as number %d although %d may roll at once", p.member(old.Index), n, p.spec.policy.MaxInFlight)
 	}
 	truth := p.without(old.Index)
-	view := sync.OnceValue(func() sums { return count(seen, old.Index) }) // mostly nobody has to ask
+	view := sync.OnceValue(func() sums { return count(seen, old.Index) }) // rarely needed
 	if !truth.legal(&p.spec.policy, n) && !view().legal(&spec.policy, n) {
-		j.promise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
+		j.breakPromise("%s is taken although it cannot be spared: up %d and free %d remain, room %d, floorRoom %d",
 			p.member(old.Index), truth.up(&p.spec.policy), truth.free, truth.room(&p.spec.policy), truth.floorRoom(&p.spec.policy))
 	}
-	if truth.toMake(&p.spec.policy) && view().toMake(&spec.policy) {
-		j.promise("%s is taken although the size asks for %d and there are %d",
+	if truth.slotsMissing(&p.spec.policy) && view().slotsMissing(&spec.policy) {
+		j.breakPromise("%s is taken although the size asks for %d and there are %d",
 			p.member(old.Index), p.spec.policy.Desired, truth.slots)
 	}
 }
 
-// shut tells whether no disruption for drift may start now.
+// shut reports whether no disruption for drift may start now.
 func shut(spec *specRecord, w *world) bool {
 	open, _ := spec.windows.At(w.time())
 	return !open
 }
 
-// readable checks that nothing is decided while the world cannot be told.
-func (j *judge) readable(p *pool, a *rollout.Action) {
+// checkReadable checks that nothing is decided while reads fail.
+func (j *judge) checkReadable(p *pool, a *rollout.Action) {
 	if r := j.w.unreadable(); r != "" {
-		j.promise("%s of %s is decided while it is %s", a.Kind, p.member(a.Index), r)
+		j.breakPromise("%s of %s is decided while it is %s", a.Kind, p.member(a.Index), r)
 	}
 }
 
-// grants checks that no slot is granted a body on a target of which as many
-// bodies have failed as may.
-func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
+// checkGrant checks that no slot is granted a target that has reached its failure
+// limit.
+func (j *judge) checkGrant(p *pool, a *rollout.Action, spec *specRecord) {
 	t := p.state.record(p.state.target)
 	if a.Why == rollout.WhyAdopt {
-		return // it names what is there
+		return // an adoption makes no body
 	}
 	if p.state.current == "" {
-		return // there is nothing to go back to
+		return // there is no revision to go back to
 	}
 	failed := 0
 	for i := range t.Failures {
@@ -274,42 +274,42 @@ func (j *judge) grants(p *pool, a *rollout.Action, spec *specRecord) {
 		}
 	}
 	if a.Revision == t.ID && !a.Disruption.Remove && p.state.current != t.ID && failed >= spec.policy.FailureLimit {
-		j.promise("%s is granted a body on %s, which has failed in %d slots", p.member(a.Index), t.ID, failed)
+		j.breakPromise("%s is granted a body on %s, which has failed in %d slots", p.member(a.Index), t.ID, failed)
 	}
 }
 
-// spares checks that nobody loses what they use: for drift no member that is
-// claimed, busy or held, and for anything else none that is claimed or busy,
-// unless its body is gone. A hold keeps whatever its body is like, also from a
-// person who asks for another one, and from a scale-in.
-func (j *judge) spares(p *pool, a *rollout.Action, old *slot) {
-	b := p.own(old)
+// checkInUse checks that no member in use is disrupted. Drift takes no member that
+// is claimed, busy or held. Other causes take none that is claimed or busy, unless
+// its body is gone. A recycle request and a scale-in also respect a hold, whatever
+// the state of the body.
+func (j *judge) checkInUse(p *pool, a *rollout.Action, old *slot) {
+	b := p.bodyOf(old)
 	cause := a.Disruption.Cause
 	drift := cause == rollout.Drift
 	name := p.member(old.Index)
 	if (cause == rollout.Requested || cause == rollout.ScaleDown) && old.held(j.w.clock()) {
-		j.promise("%s is disrupted for %s although it is held", name, cause)
+		j.breakPromise("%s is disrupted for %s although it is held", name, cause)
 	}
 	if !drift && (b == nil || b.exited) {
 		return
 	}
-	occupancy := p.seen(old).Occupancy
+	occupancy := p.readMember(old).Occupancy
 	switch {
 	case old.claimUID != 0:
-		j.promise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
-	case !old.ServedSince.IsZero() && occupancy != rollout.Idle && !old.goes():
-		j.promise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
+		j.breakPromise("%s is disrupted for %s although %s holds it", name, a.Disruption.Cause, old.claim)
+	case !old.ServedSince.IsZero() && occupancy != rollout.Idle && !old.isGoing():
+		j.breakPromise("%s is disrupted for %s although it is %s", name, a.Disruption.Cause, occupancyNames[occupancy])
 	case drift && old.held(j.w.clock()):
-		j.promise("%s is disrupted for drift although it is held", name)
+		j.breakPromise("%s is disrupted for drift although it is held", name)
 	}
 }
 
-// made checks a slot that is about to be made. Waiting are the claims that the
-// controller saw wait.
-func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
+// checkCreateSlot checks a slot that is about to be made. waiting is the number of
+// waiting claims that the controller saw.
+func (j *judge) checkCreateSlot(p *pool, a *rollout.Action, seen slots, waiting int) {
 	spec := p.planner.cache.spec
-	j.readable(p, a)
-	j.grants(p, a, spec)
+	j.checkReadable(p, a)
+	j.checkGrant(p, a, spec)
 	truth := p.counted().sums.counted(&p.spec.policy) + 1
 	view := func() int {
 		n := count(seen, a.Index).counted(&spec.policy) + 1
@@ -318,20 +318,21 @@ func (j *judge) made(p *pool, a *rollout.Action, seen slots, waiting int) {
 		}
 		return n
 	}
-	most := enough(&p.spec.policy, a.Surge, max(p.waiting(), p.slots.kept()))
-	if truth > most && view() > enough(&spec.policy, a.Surge, max(waiting, seen.kept())) {
-		j.promise("%s is made as number %d, and %d are enough", p.member(a.Index), truth, most)
+	most := maxSlots(&p.spec.policy, a.Surge, max(p.waiting(), p.slots.reservedForClaims()))
+	if truth > most && view() > maxSlots(&spec.policy, a.Surge, max(waiting, seen.reservedForClaims())) {
+		j.breakPromise("%s is made as number %d, but %d are enough", p.member(a.Index), truth, most)
 	}
 	if full(&p.spec.policy, p.slots) && full(&spec.policy, seen) {
-		j.promise("%s is made as number %d, and maxMembers is %d", p.member(a.Index), len(p.slots)+1, p.spec.policy.MaxMembers)
+		j.breakPromise("%s is made as number %d, but maxMembers is %d", p.member(a.Index), len(p.slots)+1, p.spec.policy.MaxMembers)
 	}
 	if a.Surge && shut(p.spec, j.w) && shut(spec, j.w) {
-		j.promise("%s is made for drift outside the windows", p.member(a.Index))
+		j.breakPromise("%s is made for drift outside the windows", p.member(a.Index))
 	}
 }
 
-// kept are the slots that were made for claims and are no excess for a while.
-func (l slots) kept() (n int) {
+// reservedForClaims counts the unclaimed slots that were made for claims. They do
+// not count as surplus for a while.
+func (l slots) reservedForClaims() (n int) {
 	for _, s := range l {
 		if s.ForClaim && s.claimUID == 0 && !s.leaves() {
 			n++
@@ -340,11 +341,11 @@ func (l slots) kept() (n int) {
 	return n
 }
 
-// full tells whether there may be no slot more.
+// full reports whether maxMembers allows no more slot.
 func full(p *rollout.Policy, list slots) bool { return p.HasCeiling && len(list) >= p.MaxMembers }
 
-// enough is how many slots that count there may be.
-func enough(p *rollout.Policy, surge bool, waiting int) int {
+// maxSlots is how many slots that count towards the size there may be.
+func maxSlots(p *rollout.Policy, surge bool, waiting int) int {
 	n := p.Desired
 	if p.Warm {
 		n += waiting
@@ -355,12 +356,11 @@ func enough(p *rollout.Policy, surge bool, waiting int) int {
 	return n
 }
 
-// sums are what the design's ledger counts: members in service, free ones, those of
-// them that a claim could get, all slots, those that are to stay, and those of them that are claimed.
+// sums are counts of members: in service; free; free and idle, so that a claim can
+// get them; all slots; slots that are not leaving; and of these, claimed ones.
 type sums struct{ served, free, claimable, all, slots, claimed int }
 
-// count adds up the slots as they are recorded; the one that is taken is no
-// longer in service.
+// count returns the sums of recorded slots, as if the taken one were not in service.
 func count(list slots, taken int) (n sums) {
 	for _, s := range list {
 		n.add(s, s.Index != taken && s.inService())
@@ -389,7 +389,7 @@ func (n *sums) add(s *slot, serves bool) {
 	}
 }
 
-// up are the members in service that count: in a warm pool the free ones.
+// up counts the members in service; in a warm pool only the free ones.
 func (n sums) up(p *rollout.Policy) int {
 	if p.Warm {
 		return n.free
@@ -397,7 +397,7 @@ func (n sums) up(p *rollout.Policy) int {
 	return n.served
 }
 
-// counted are the slots that count towards the size.
+// counted counts the slots that count towards the size.
 func (n sums) counted(p *rollout.Policy) int {
 	if p.Warm {
 		return n.slots - n.claimed
@@ -405,9 +405,9 @@ func (n sums) counted(p *rollout.Policy) int {
 	return n.slots
 }
 
-// toMake tells whether slots are still to be made before a rollout goes on. A
-// refill that may wait, or finds no room below the ceiling, is none.
-func (n sums) toMake(p *rollout.Policy) bool {
+// slotsMissing reports whether slots have to be made before a rollout may go on. A
+// refill that may wait or that maxMembers forbids does not count.
+func (n sums) slotsMissing(p *rollout.Policy) bool {
 	full := p.HasCeiling && n.all >= p.MaxMembers
 	return n.slots < p.Desired && !p.Warm && p.RefillBelow == 0 && !full
 }
@@ -422,6 +422,6 @@ func (n sums) floorRoom(p *rollout.Policy) int {
 }
 
 func (n sums) legal(p *rollout.Policy, rolling int) bool {
-	alone := p.Warm && p.HasFloor && rolling == 1 // a floor lets one roll whatever the room says
+	alone := p.Warm && p.HasFloor && rolling == 1 // with a floor one may roll even without room
 	return (n.room(p) >= 0 || alone) && n.floorRoom(p) >= 0
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// What follows are promises about what a plan says, beside what it does.
+// This file has the promises about conditions and wake times of plans.
 
-// stalls checks that a pool is not called stalled before its time: for as long
-// as progressDeadline and minReadySeconds some member has been on its way, and
-// none has come newly into service.
-func (j *judge) stalls(p *pool, plan *rollout.Plan) {
+// checkStalled checks that a pool is not Stalled too early: a member must have been
+// on its way for progressDeadline and minReadySeconds, and none may have come into
+// service for the first time meanwhile.
+func (j *judge) checkStalled(p *pool, plan *rollout.Plan) {
 	if plan.Stalled.Status != rollout.True || plan.Stalled.Reason != "ProgressDeadlineExceeded" {
 		return
 	}
@@ -21,12 +21,12 @@ func (j *judge) stalls(p *pool, plan *rollout.Plan) {
 	if p.late(p.slots, p.spec) || p.late(p.planner.cache.slots, spec) {
 		return
 	}
-	j.promise("%s is called stalled, and no member has been on its way for %s without another one that came into service: %s",
+	j.breakPromise("%s is Stalled too early: no member has been on its way for %s while none came into service: %s",
 		p.name, spec.policy.ProgressDeadline+spec.policy.MinReady, plan.Stalled.Message)
 }
 
 // late reports whether a member has been on its way into service for longer than
-// it may, and none has come newly into service meanwhile.
+// the deadline, and none has come into service for the first time meanwhile.
 func (p *pool) late(list slots, spec *specRecord) bool {
 	now := p.w.clock()
 	last := now - spec.policy.ProgressDeadline - spec.policy.MinReady
@@ -40,16 +40,16 @@ func (p *pool) late(list slots, spec *specRecord) bool {
 	return on
 }
 
-// oftenLarge is one in how many plans for a large pool is made again, and often
-// for any other.
-const often, oftenLarge = 6, 100
+// checkWake checks one in checkOneIn plans, and one in checkOneInLarge of a large
+// pool.
+const checkOneIn, checkOneInLarge = 6, 100
 
-// lasts checks, now and then, that time alone changes nothing between a plan and
-// the time at which it asks to be made anew.
-func (j *judge) lasts(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
-	n := often
+// checkWake checks for some plans that time alone does not change the plan before
+// its wake time.
+func (j *judge) checkWake(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+	n := checkOneIn
 	if len(s.Members) >= largePool {
-		n = oftenLarge
+		n = checkOneInLarge
 	}
 	if j.rng.IntN(n) != 0 || ahead(&s.Target, j.w.time()) {
 		return
@@ -62,30 +62,29 @@ func (j *judge) lasts(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 		return
 	}
 	if j.rng.IntN(2) == 0 {
-		later-- // the very last instant
+		later-- // the last instant before it
 	} else {
 		later = time.Duration(j.rng.Int64N(int64(later)))
 	}
-	again := s.Plan(j.w.time().Add(later))
-	if what := differs(plan, again); what != "" {
+	if what := planDifference(plan, s.Plan(j.w.time().Add(later))); what != "" {
 		wake := "never"
 		if !plan.Wake.IsZero() {
 			wake = j.w.since(plan.Wake).String()
 		}
-		j.promise("%s later, before the plan for %s asks to be made again (%s), it is another one: %s", later, p.name, wake, what)
+		j.breakPromise("%s later, before its wake time (%s), the plan for %s is another one: %s", later, wake, p.name, what)
 	}
 }
 
-// ahead reports whether a clock that was ahead wrote the record: the plan corrects
-// it, as long as that is so.
+// ahead reports whether a clock that was ahead wrote the record. A plan corrects
+// such times at each call.
 func ahead(r *rollout.Record, now time.Time) bool {
 	return r.Since.After(now) || r.Counted.After(now) ||
 		slices.ContainsFunc(r.Failures, func(f rollout.Failure) bool { return f.At.After(now) })
 }
 
-// differs says in what two plans for one snapshot differ, but for times; empty
-// for nothing.
-func differs(a, b *rollout.Plan) string {
+// planDifference names the first difference of two plans for one snapshot, other
+// than times; empty for none.
+func planDifference(a, b *rollout.Plan) string {
 	is := []struct {
 		what          string
 		first, second any
@@ -96,19 +95,19 @@ func differs(a, b *rollout.Plan) string {
 	}
 	for i := range is {
 		if d := &is[i]; d.first != d.second {
-			return fmt.Sprintf("%s is %v, and was %v", d.what, d.second, d.first)
+			return fmt.Sprintf("%s changes from %v to %v", d.what, d.first, d.second)
 		}
 	}
 	if !slices.Equal(a.Blockers, b.Blockers) {
-		return fmt.Sprintf("blockers are %v, and were %v", b.Blockers, a.Blockers)
+		return fmt.Sprintf("blockers change from %v to %v", a.Blockers, b.Blockers)
 	}
 	if !slices.EqualFunc(a.Actions, b.Actions, sameAction) {
-		return fmt.Sprintf("actions are %s, and were %s", kinds(b.Actions), kinds(a.Actions))
+		return fmt.Sprintf("actions change from %s to %s", kinds(a.Actions), kinds(b.Actions))
 	}
 	return ""
 }
 
-// sameAction reports whether two actions differ in nothing but times.
+// sameAction reports whether two actions are equal except for times.
 func sameAction(a, b rollout.Action) bool {
 	x, y := a.Record, b.Record
 	a.Record, b.Record = nil, nil
@@ -116,8 +115,8 @@ func sameAction(a, b rollout.Action) bool {
 	return a == b && (x == nil) == (y == nil) && (x == nil || sameRecord(x, y))
 }
 
-// sameRecord compares what is to be stored of a revision. How many bodies have
-// recovered depends on the time at which they are counted.
+// sameRecord compares records of a revision without the number of recovered bodies,
+// which depends on the time of counting.
 func sameRecord(a, b *rollout.Record) bool {
 	return a.ID == b.ID && a.Failed == b.Failed && a.Halted == b.Halted && a.RolledBack == b.RolledBack &&
 		slices.EqualFunc(a.Failures, b.Failures, func(x, y rollout.Failure) bool {

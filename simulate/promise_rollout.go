@@ -6,67 +6,66 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// rolloutWatch is what the judge remembers of a pool's target.
+// rolloutWatch is what the judge has recorded of a pool's target.
 type rolloutWatch struct {
-	// target is the one that this is about, since when it has been the target.
+	// target is the revision, since the time from which it has been the target.
 	target rollout.Revision
-	round  time.Time
-	// proofs are the slots, by identity, in which a body of the target has
-	// recovered and not failed later, but for those that still serve.
+	since  time.Time
+	// proofs are the slots, by ID, in which a body of the target has recovered and
+	// not failed later, and is not in service any more.
 	proofs map[string]bool
-	// brief are those of them whose body had not served for long enough when its
-	// claim ended, and when that was; early those whose body recovered before the
-	// revision became the target, which counts as long as it is there.
-	brief map[string]time.Duration
-	early map[string]bool
+	// notInTime are the proofs of bodies that recovered only because their claim
+	// ended, with the time of that. early are those of bodies that recovered before
+	// the revision became the target; they count while the body exists.
+	notInTime map[string]time.Duration
+	early     map[string]bool
 	// began is when this round began.
 	began time.Duration
-	// bad is when a body of the target last failed, or went down before it had
-	// recovered.
-	bad time.Duration
-	// stands is since when the pool has stood on the target, by the world's own
-	// time, and the current revision is another one; never if it does not.
+	// lastFailed is when a body of the target last failed, or went down before it
+	// had recovered.
+	lastFailed time.Duration
+	// stands is since when, by the world's clock, the pool has stood on the target
+	// while another revision is the current one; never if that is not the case.
 	stands time.Duration
 }
 
-// rewind forgets what was proven before the clock was set back: the engine
-// takes what it has stored as of now.
+// rewind drops all proofs after the clock was set back: the engine treats stored
+// times in the future as now.
 func (r *rolloutWatch) rewind(now time.Duration) {
 	clear(r.proofs)
-	r.bad, r.stands = min(r.bad, now), never
+	r.lastFailed, r.stands = min(r.lastFailed, now), never
 }
 
-// retargeted forgets what was known of another target, and looks for bodies that
-// have failed on this one before.
-func (p *pool) retargeted() {
+// trackNewTarget starts a new rolloutWatch if the target or its round has changed.
+func (p *pool) trackNewTarget() {
 	state := p.state
 	since := state.record(state.target).Since
-	if r := &p.rollout; r.proofs != nil && r.target == state.target && r.round.Equal(since) {
+	if r := &p.rollout; r.proofs != nil && r.target == state.target && r.since.Equal(since) {
 		return
 	}
 	p.rollout = rolloutWatch{
-		target: state.target, round: since, proofs: map[string]bool{}, brief: map[string]time.Duration{}, early: map[string]bool{},
-		began: p.w.clock(), bad: never, stands: never,
+		target: state.target, since: since, proofs: map[string]bool{}, notInTime: map[string]time.Duration{}, early: map[string]bool{},
+		began: p.w.clock(), lastFailed: never, stands: never,
 	}
 	for _, s := range p.slots {
 		if s.Runs == state.target && (s.Phase == rollout.Failed || s.watch.shaken != never) {
-			p.rollout.bad = p.w.clock()
+			p.rollout.lastFailed = p.w.clock()
 		}
 	}
 }
 
-// prove notes that the body of the slot has recovered, and when: in time, or since
-// it was in health when its claim ended.
-func (p *pool) prove(s *slot, inTime bool, at time.Duration) {
+// recordProof records that the body of the slot has recovered at the time: inTime by
+// serving for long enough, or else because it was healthy when its claim ended.
+func (p *pool) recordProof(s *slot, inTime bool, at time.Duration) {
 	r := &p.rollout
 	if r.proofs == nil || s.Runs != r.target || s.Runs == "" {
-		delete(r.proofs, s.ID) // the slot remembers its last body that recovered
+		delete(r.proofs, s.ID) // a slot stores only its last recovery
 		return
 	}
 	if inTime {
-		delete(r.brief, s.ID)
+		delete(r.notInTime, s.ID)
 	} else if !r.proofs[s.ID] {
-		r.brief[s.ID] = p.w.now
+		r.notInTime[s.ID] = p.w.now
 	}
 	if at > r.began {
 		delete(r.early, s.ID)
@@ -76,12 +75,12 @@ func (p *pool) prove(s *slot, inTime bool, at time.Duration) {
 	r.proofs[s.ID] = true
 }
 
-// follows notes what a stored version of a slot says about the target.
-func (j *judge) follows(p *pool, old, next *slot) {
+// trackTarget updates the rolloutWatch with a stored version of a slot.
+func (j *judge) trackTarget(p *pool, old, next *slot) {
 	r := &p.rollout
-	p.retargeted()
+	p.trackNewTarget()
 	if next == nil {
-		if at, brief := r.brief[old.ID]; old.Deleting || r.early[old.ID] || brief && (j.w.nature.lag > 0 || at >= j.w.now || at <= j.promises.disturbed) {
+		if at, brief := r.notInTime[old.ID]; old.Deleting || r.early[old.ID] || brief && (j.w.nature.lag > 0 || at >= j.w.now || at <= j.promises.disturbed) {
 			delete(r.proofs, old.ID) // the engine may not have seen it in time
 		}
 		return
@@ -95,46 +94,45 @@ func (j *judge) follows(p *pool, old, next *slot) {
 	}
 	now := j.w.clock()
 	if next.Phase == rollout.Failed && (old == nil || old.Phase != rollout.Failed || old.Incarnation != next.Incarnation) {
-		r.bad = now
+		r.lastFailed = now
 		delete(r.proofs, next.ID)
 	}
 	if next.watch.shaken != never && (old == nil || old.watch.shaken != next.watch.shaken) {
-		r.bad = now
+		r.lastFailed = now
 	}
 }
 
-// most is the number of members above which the judge does not look at what
-// takes a look at all of them, again and again.
+// mostFollowed is the number of members up to which the judge makes checks that
+// read all members at each step.
 const mostFollowed = 200
 
-// currents checks that the current revision follows: once the pool stands on the
-// target, as the design defines it, and as long as it does, it takes the
-// controllers no longer than recovery takes, and than they take to read, to
-// make the target the current revision. Until is when the next thing happens.
-func (j *judge) currents(p *pool, until time.Duration) {
+// checkCurrent checks that the target becomes the current revision in time: once the
+// pool has stood on the target, as the design defines it, for the time of a recovery
+// and some lags. until is the time of the next event.
+func (j *judge) checkCurrent(p *pool, until time.Duration) {
 	r := &p.rollout
-	if p.state.current == p.state.target || len(p.slots) > mostFollowed || !j.stands(p) {
+	if p.state.current == p.state.target || len(p.slots) > mostFollowed || !j.standsOnTarget(p) {
 		r.stands = never
 		return
 	}
 	if r.stands == never {
 		r.stands = j.w.now
 	}
-	// A target is noted, a round granted and a record written, each seen late.
+	// Target, round and record are three writes, each with a lag.
 	bound := p.spec.recoverAfter() + 6*j.w.nature.lag + time.Second
 	if until > r.stands+bound {
-		j.promise("%s has stood on %s since %s, and the current revision is still %q", p.name, r.target, r.stands, p.state.current)
-		r.stands = until // once is enough
+		j.breakPromise("%s has stood on %s since %s, but the current revision is still %q", p.name, r.target, r.stands, p.state.current)
+		r.stands = until // reports it only once
 	}
 }
 
-// stands reports whether the pool stands on its target. Slots whose last body of it
-// failed lower the number that is needed; here they do not, which only has the
-// pool stand later.
-func (j *judge) stands(p *pool) bool {
+// standsOnTarget reports whether the pool stands on its target. Unlike in the design,
+// slots whose last body failed do not lower the number that is needed, so that a
+// pool may stand later here than in the engine, never earlier.
+func (j *judge) standsOnTarget(p *pool) bool {
 	w, spec := j.w, p.spec
 	r := &p.rollout
-	p.retargeted()
+	p.trackNewTarget()
 	record := p.state.record(r.target)
 	switch {
 	case w.down || !p.planner.cache.ready || w.unreadable() != "":
@@ -144,17 +142,17 @@ func (j *judge) stands(p *pool) bool {
 	case record.Halted || record.RolledBack || spec.policy.Partition > 0:
 		return false
 	}
-	_, after := p.settling()
+	_, after := p.recoveryTimes()
 	now := w.clock()
 	size := spec.policy.Desired
 	proven, exempt := 0, 0
-	well := r.bad == never
+	well := r.lastFailed == never
 	for _, s := range p.slots {
 		at := s.Runs == r.target
 		switch {
 		case at && s.recovered(now, after):
 			proven++
-			well = well || now-max(s.watch.steady, r.bad) >= after
+			well = well || now-max(s.watch.steady, r.lastFailed) >= after
 		case r.proofs[s.ID]:
 			proven++
 		}
@@ -183,36 +181,35 @@ func (p *pool) has(id string) bool {
 	return false
 }
 
-// keptOff reports whether something keeps a member in service off the target: a
-// claim, work, a person, or that nobody can tell what it runs.
+// keptOff reports whether a member in service may stay off the target: it is
+// claimed, busy, held, skipped or adopted.
 func (p *pool) keptOff(s *slot) bool {
 	adopted := s.Runs == "" && !p.spec.policy.ReplaceUnknown && (s.Wants == "" || s.Wants == p.rollout.target)
-	return adopted || s.claimUID != 0 || p.seen(s).Occupancy != rollout.Idle || s.held(p.w.clock()) || s.skip != "" && s.skip == p.rollout.target
+	return adopted || s.claimUID != 0 || p.readMember(s).Occupancy != rollout.Idle || s.held(p.w.clock()) || s.skip != "" && s.skip == p.rollout.target
 }
 
-// remembers checks a write of the pool controller to what it remembers of
-// revisions: the current one is never halted nor rolled back, and what is halted
-// stays so until somebody asks for another round, or it becomes the current one.
-func (j *judge) remembers(p *pool, old, next *stateRecord) {
+// checkRecords checks a write of the records of revisions: the current revision is
+// never halted or rolled back, and another one stays halted until a user asks for
+// another round or it becomes the current one.
+func (j *judge) checkRecords(p *pool, old, next *stateRecord) {
 	for i := range next.records {
 		r := &next.records[i]
 		was := old.record(r.ID)
 		switch {
 		case r.ID == next.current && (r.Halted || r.RolledBack):
-			j.promise("%s is the current revision of %s, and is halted", r.ID, p.name)
+			j.breakPromise("%s is halted although it is the current revision of %s", r.ID, p.name)
 		case was.Halted && !r.Halted && next.retried == old.retried && r.ID != next.current:
-			j.promise("%s was halted in %s, and is not any more, although nobody asked for another round", r.ID, p.name)
+			j.breakPromise("%s is not halted any more in %s, although no user asked for another round", r.ID, p.name)
 		case was.RolledBack && !r.RolledBack && next.retried == old.retried && r.ID != next.current:
-			j.promise("%s went back from %s, and takes it up again, although nobody asked for another round", p.name, r.ID)
+			j.breakPromise("%s rolls to %s again after a rollback, although no user asked for another round", p.name, r.ID)
 		}
 	}
 }
 
-// unsettled checks a member in service that is about to be taken for drift: while
-// a body of the target went down before it had recovered, none is, unless one
-// has served since for as long as recovery takes. With a failure open one may
-// try the target on probation. It reports in the list what was seen.
-func (j *judge) unsettled(p *pool, a *rollout.Action, list slots, spec *specRecord) (index int, ok bool) {
+// checkUnsettled reports whether a member in service may be taken for drift: no body
+// of the target in the list is unsettled, or one has served since for the time of a
+// recovery. Otherwise index is the member of the unsettled body.
+func (j *judge) checkUnsettled(p *pool, a *rollout.Action, list slots, spec *specRecord) (index int, ok bool) {
 	target := a.Revision
 	if a.Disruption.Remove {
 		target = targetOf(spec, p.state)
@@ -224,8 +221,8 @@ func (j *judge) unsettled(p *pool, a *rollout.Action, list slots, spec *specReco
 	index, ok = 0, true
 	from := never
 	for _, s := range list {
-		shaken := s.watch.shaken != never && s.Runs == target && s.Body && s.Phase != rollout.Failed && !s.disrupted() && !s.recovered(now, after)
-		if shaken && s.watch.shaken > from {
+		unsettled := s.watch.shaken != never && s.Runs == target && s.Body && s.Phase != rollout.Failed && !s.disrupted() && !s.recovered(now, after)
+		if unsettled && s.watch.shaken > from {
 			index, from, ok = s.Index, s.watch.shaken, false
 		}
 	}
@@ -252,28 +249,28 @@ func (p *pool) probation() bool {
 	return false
 }
 
-// sized checks a member in service that is about to be removed since there are
-// too many: as many as the size asks for have to remain in service.
-func (j *judge) sized(p *pool, a *rollout.Action, old *slot, seen slots, spec *specRecord) {
+// checkSize checks the scale-in of a member in service: as many members as the size
+// asks for have to remain in service.
+func (j *judge) checkSize(p *pool, a *rollout.Action, old *slot, seen slots, spec *specRecord) {
 	if a.Disruption.Cause != rollout.ScaleDown || !old.inService() || p.spec.deleting || spec.deleting {
 		return
 	}
 	truth := p.without(old.Index)
-	least := p.asked(p.spec, truth, p.waiting(), unsure(p, p.slots))
+	least := p.sizeNeeded(p.spec, truth, p.waiting(), unsure(p, p.slots))
 	if truth.up(&p.spec.policy) >= least {
 		return
 	}
 	view := count(seen, old.Index)
-	if view.up(&spec.policy) >= p.asked(spec, view, p.planner.waiting, unsure(p, seen)) {
+	if view.up(&spec.policy) >= p.sizeNeeded(spec, view, p.planner.waiting, unsure(p, seen)) {
 		return
 	}
-	j.promise("%s is removed, which leaves %d in service, and the size asks for %d", p.member(old.Index), truth.up(&p.spec.policy), least)
+	j.breakPromise("%s is removed, which leaves %d in service, but the size asks for %d", p.member(old.Index), truth.up(&p.spec.policy), least)
 }
 
-// asked is how many members in service the size asks for: in a warm pool one
-// more for each claim that waits, unless it may get one of which nobody can tell
-// whether work runs on it; and no more than maxMembers leaves.
-func (p *pool) asked(spec *specRecord, n sums, waiting, unsure int) int {
+// sizeNeeded is the number of members in service that the size asks for, at most
+// what maxMembers allows. In a warm pool each waiting claim adds one, unless it may
+// get a member of unknown occupancy.
+func (p *pool) sizeNeeded(spec *specRecord, n sums, waiting, unsure int) int {
 	size := spec.policy.Desired
 	if spec.policy.Warm {
 		size += max(0, waiting-unsure)
@@ -288,10 +285,10 @@ func (p *pool) asked(spec *specRecord, n sums, waiting, unsure int) int {
 	return size
 }
 
-// unsure counts free members of which nobody can tell whether work runs on them.
+// unsure counts unclaimed members in service of unknown occupancy.
 func unsure(p *pool, list slots) (n int) {
 	for _, s := range list {
-		if s.inService() && s.claimUID == 0 && p.seen(s).Occupancy == rollout.OccupancyUnsure {
+		if s.inService() && s.claimUID == 0 && p.readMember(s).Occupancy == rollout.OccupancyUnsure {
 			n++
 		}
 	}

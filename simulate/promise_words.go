@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// figures are the numbers in a pool's sentences, as each of them says its own, and
-// whether they are so.
+// figures are the numbers in a pool's sentences: a pattern, and a check of its
+// numbers.
 var figures = []struct {
 	says *regexp.Regexp
 	is   func(*wording, []int) bool
@@ -42,17 +42,17 @@ var figures = []struct {
 	}},
 }
 
-// wording is what the controller read, and the records as its plan leaves them.
+// wording has the input of the plan, and the records as the plan leaves them.
 type wording struct {
 	s       *rollout.Snapshot
 	plan    *rollout.Plan
 	records []*rollout.Record
 }
 
-// words checks the numbers in what the plan says about the pool: they have to be
-// those of the members as the controller saw them, and members that it names
-// have to be there. What it says again was checked before.
-func (j *judge) words(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
+// checkWording checks the sentences of a plan: the numbers have to be those of the
+// members that the controller saw, and named members have to exist. A sentence that
+// is repeated while reads fail was checked before.
+func (j *judge) checkWording(p *pool, s *rollout.Snapshot, plan *rollout.Plan) {
 	r := &wording{s: s, plan: plan, records: []*rollout.Record{&s.Target, &s.RolledBack}}
 	for i := range plan.Actions {
 		if a := &plan.Actions[i]; a.Record != nil {
@@ -76,20 +76,20 @@ func (r *wording) check(j *judge, p *pool, text, before string) {
 			for _, digits := range found[1:] {
 				n, err := strconv.Atoi(digits)
 				if err != nil {
-					j.promise("%s says a number that is none: %s", p.name, text)
+					j.breakPromise("%s writes an invalid number: %s", p.name, text)
 					return
 				}
 				list = append(list, n)
 			}
 			if !figures[i].is(r, list) {
-				j.promise("%s says %q, which is not so: %s", p.name, found[0], text)
+				j.breakPromise("%s writes %q, which is wrong: %s", p.name, found[0], text)
 			}
 		}
 	}
 }
 
-// known reports whether there is a member of the index: one that is read, is
-// made by the plan, or has failed before.
+// known reports whether the index is that of a member in the snapshot, of one that
+// the plan makes, or of a recorded failure.
 func (r *wording) known(index int) bool {
 	_, ok := slices.BinarySearchFunc(r.s.Members, index, func(m rollout.Member, i int) int { return m.Index - i })
 	made := func(a rollout.Action) bool { return a.Kind == rollout.CreateSlot && a.Index == index }
@@ -112,8 +112,8 @@ func (r *wording) updated(m *rollout.Member) bool {
 	return m.Body && m.Phase != rollout.Quarantined && m.Runs == r.s.Target.ID
 }
 
-// stale reports whether the member has a body that is not on the target. One of
-// unknown revision is so unless it was adopted.
+// stale reports whether the member's body is not on the target. A body of unknown
+// revision is stale unless it was adopted.
 func (r *wording) stale(m *rollout.Member) bool {
 	if !m.Body || m.Phase == rollout.Quarantined || m.Runs == r.s.Target.ID {
 		return false
@@ -141,7 +141,7 @@ func (r *wording) leaving(m *rollout.Member) bool {
 	return m.Deleting || d.Cause != rollout.NoCause && d.Incarnation == m.Incarnation && d.Remove
 }
 
-// out reports whether the member is to be in service and is not.
+// out reports whether the member should be in service and is not.
 func (r *wording) out(m *rollout.Member) bool {
 	return !m.InService() && !r.leaving(m) && m.Phase != rollout.Quarantined
 }

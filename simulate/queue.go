@@ -2,15 +2,15 @@ package simulate
 
 import "time"
 
-// event is something that is to happen.
+// event is a future call of do.
 type event struct {
 	at time.Duration
-	// tie orders what happens at one instant, before seq does: 0 for edits,
-	// and random for the rest where a seed asks for it.
+	// tie orders events of one instant, before seq: 0 for edits, 1 or random for
+	// others.
 	tie uint32
 	seq uint64
-	// life is the life of the controllers that the event belongs to: it dies
-	// with them. 0 for what happens anyhow.
+	// life is the life of the controllers to which the event belongs; it is dropped
+	// if they have crashed since. 0 for events of the world.
 	life int
 	do   func()
 }

@@ -14,10 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens in a world, each promise holds at every step, and once all
-// is quiet the pool comes to where it should be, in due time. As many worlds
-// are drawn for each processor as -rapid.checks says; under -v the last line
-// says how many there were.
+// In every random world each promise holds at every step, and once no more entries
+// follow, the pool comes to rest in time. Each processor plays -rapid.checks worlds;
+// with -v the last line has the number.
 func TestRandomWorlds(t *testing.T) {
 	var worlds, quiet atomic.Int64
 	t.Run("of", func(t *testing.T) {
@@ -34,12 +33,12 @@ func TestRandomWorlds(t *testing.T) {
 		}
 	})
 	if !t.Failed() {
-		t.Logf("%d random worlds, every promise kept, and of those %d that became quiet all came to rest in time", worlds.Load(), quiet.Load())
+		t.Logf("%d random worlds, every promise kept, and all of the %d that became quiet came to rest in time", worlds.Load(), quiet.Load())
 	}
 }
 
-// randomWorld draws a world and plays it. It tells whether the world became
-// quiet in the end.
+// randomWorld draws a world and plays it. It reports whether the world became quiet
+// in the end.
 func randomWorld(rt *rapid.T) bool {
 	d := &drawing{t: rt}
 	text := d.world()
@@ -51,8 +50,8 @@ func randomWorld(rt *rapid.T) bool {
 		rt.Fatalf("needs %v\n%s", s.Needs, text)
 	}
 	p := resolve(s.pools[0].spec, "A", time.Minute).policy
-	if is := (numbers{p.MaxUnavailable, p.MaxSurge, p.MinAvailable}); is != d.first {
-		rt.Fatalf("the policy comes to %+v and not to %+v\n%s", is, d.first, text)
+	if got := (numbers{p.MaxUnavailable, p.MaxSurge, p.MinAvailable}); got != d.first {
+		rt.Fatalf("the policy is %+v, want %+v\n%s", got, d.first, text)
 	}
 	r := s.Run(rapid.Int64Range(1, 1000).Draw(rt, "seed"), false)
 	if !r.Passed() {
@@ -61,12 +60,12 @@ func randomWorld(rt *rapid.T) bool {
 	return d.quiet
 }
 
-// reproduction is a scenario file that fails as the result says, and says so
-// itself. What is added stands at the end, so that lines keep their numbers.
+// reproduction returns the scenario file with the failures of the result as
+// comments. They are at the end, so that line numbers stay the same.
 func reproduction(text string, r *Result) string {
 	var b strings.Builder
 	b.WriteString(text)
-	fmt.Fprintf(&b, "# Save this as %s.yaml. What follows is what it shows:\n# $ pawl simulate --seed %d %[1]s.yaml\n", r.Scenario, r.Seed)
+	fmt.Fprintf(&b, "# Save this as %s.yaml. It fails as follows:\n# $ pawl simulate --seed %d %[1]s.yaml\n", r.Scenario, r.Seed)
 	for i := range r.Failures {
 		f := &r.Failures[i]
 		all := fmt.Sprintf("%v: %s\n%s", f.At, f.short(), f.State)
@@ -75,13 +74,13 @@ func reproduction(text string, r *Result) string {
 	return b.String()
 }
 
-// What is printed of a world that fails can be saved as it is, and fails in
-// the same way when it is loaded and played.
+// The printed file of a failing world fails in the same way when it is saved, loaded
+// and played.
 func TestReproduction(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &drawing{t: rt}
 		text := d.world()
-		text = strings.TrimSuffix(text, "\n") + "\n" // nothing follows that could hide what is added
+		text = strings.TrimSuffix(text, "\n") + "\n" // ends in one newline, so that lines can be added
 		if !strings.Contains(text, "\nexpect:\n") {
 			text += "expect:\n"
 		}
@@ -92,7 +91,7 @@ func TestReproduction(t *testing.T) {
 		}
 		first := s.Run(rapid.Int64Range(1, 1000).Draw(rt, "seed"), false)
 		if first.Passed() && int64(first.End) >= 60e9 {
-			rt.Fatalf("nothing fails in\n%s", text)
+			rt.Fatalf("no failure in\n%s", text)
 		}
 		file := filepath.Join(t.TempDir(), "random-world.yaml")
 		if err := os.WriteFile(file, []byte(reproduction(text, first)), 0o600); err != nil {
@@ -103,7 +102,7 @@ func TestReproduction(t *testing.T) {
 			rt.Fatal(list[0].Err)
 		}
 		if diff := cmp.Diff(first, list[0].Results[0]); diff != "" {
-			rt.Fatalf("it fails in another way:\n%s", diff)
+			rt.Fatalf("the printed file fails in another way:\n%s", diff)
 		}
 	})
 }

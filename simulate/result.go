@@ -8,21 +8,21 @@ import (
 
 // Failure is one expectation or promise that did not hold.
 type Failure struct {
-	// At is when it broke.
+	// At is when it failed.
 	At Time `json:"at"`
 	// Kind is always, never, "at 5m", "within 10m", finally, creates, deletes,
 	// order, promise, or run for a run that could not go on.
 	Kind string `json:"kind"`
-	// Expression is the file's, on the Line; empty and 0 for a promise.
+	// Expression is that of the file, at the Line; empty and 0 for a promise.
 	Expression string `json:"expression,omitempty"`
 	Line       int    `json:"line,omitempty"`
-	// Text says what was instead, where that is not in the State.
+	// Text is the actual value, if State does not show it, or the broken promise.
 	Text string `json:"text,omitempty"`
-	// State is the world at that time, in a few lines.
+	// State describes the world at that time, in a few lines.
 	State string `json:"state"`
 }
 
-// short is the failure without the state.
+// short returns the failure without the state.
 func (f *Failure) short() string {
 	s := f.Kind
 	if f.Expression != "" {
@@ -34,8 +34,8 @@ func (f *Failure) short() string {
 	return s
 }
 
-// Words is the failure in one line, without the state; file is where the
-// expectation stands.
+// Words returns the failure in one line, without the state; file is the scenario
+// file.
 func (f *Failure) Words(file string) string {
 	if f.Line == 0 {
 		return f.short()
@@ -43,26 +43,26 @@ func (f *Failure) Words(file string) string {
 	return fmt.Sprintf("%s (%s:%d)", f.short(), file, f.Line)
 }
 
-// Result is how one run of a scenario went.
+// Result is the outcome of one run of a scenario.
 type Result struct {
 	Scenario string `json:"scenario"`
 	Seed     int64  `json:"seed"`
-	// Failures in the order in which they broke; none if all held.
+	// Failures are sorted by time; empty if everything held.
 	Failures []Failure `json:"failures,omitempty"`
-	// End is when the run ended, Creates and Deletes what it took, Writes how
-	// many writes there were in all.
+	// End is when the run ended. Creates and Deletes count bodies, Writes all
+	// writes.
 	End     Time `json:"end"`
 	Creates int  `json:"creates"`
 	Deletes int  `json:"deletes"`
 	Writes  int  `json:"writes"`
-	// Narrative is what happened, if it was asked for.
+	// Narrative has the run in sentences, if it was requested.
 	Narrative []Line `json:"narrative,omitempty"`
 }
 
-// Passed tells whether everything held.
+// Passed reports whether everything held.
 func (r *Result) Passed() bool { return len(r.Failures) == 0 }
 
-// String prints the narrative, one line a thing.
+// String returns the narrative as text.
 func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, seed %d\n", r.Scenario, r.Seed)
@@ -79,10 +79,10 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// Run plays the scenario under the seed. Seed 1 takes every time as the file
-// says it; other seeds vary boot and stop times, the order in which
-// controllers act, and how late they read. The same scenario and seed always
-// have the same result. A scenario with needs must not be run.
+// Run plays the scenario under the seed. Seed 1 uses exactly the times of the file;
+// other seeds vary boot and stop times, the order in which controllers act, and the
+// delays of their reads. The same scenario and seed always give the same result. A
+// scenario with Needs must not be run.
 func (s *Scenario) Run(seed int64, narrate bool) *Result {
 	w := newWorld(s, seed)
 	if narrate {
@@ -100,14 +100,14 @@ func (s *Scenario) Run(seed int64, narrate bool) *Result {
 	return r
 }
 
-// Bounds of what may happen at one instant, and in all: more means that it
-// never ends. Each member adds to them.
+// Bounds of the number of events at one instant and in total, beyond which the run
+// is taken for endless. Each member adds to them.
 const (
 	maxAtOnce, moreAtOnce = 2000, 100
 	maxInAll, moreInAll   = 50_000, 2000
 )
 
-// play has everything happen that the scenario has time for.
+// play runs all events until the end of the run.
 func (w *world) play() {
 	w.schedule()
 	w.judge.observe()
@@ -119,17 +119,17 @@ func (w *world) play() {
 		if w.now != instant {
 			instant, n = w.now, 0
 		}
-		most = max(most, w.size()) // members that are gone by now took part, too
+		most = max(most, w.size()) // members that are gone caused events, too
 		if n++; n > maxAtOnce+moreAtOnce*most {
-			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened at this instant", n))
+			w.judge.abort(fmt.Errorf("the pool does not come to rest: %d events at this instant", n))
 		}
 		if all > maxInAll+moreInAll*most {
-			w.judge.broken(fmt.Errorf("it never comes to rest: %d things have happened", all))
+			w.judge.abort(fmt.Errorf("the pool does not come to rest: %d events", all))
 		}
 	}
 	if !w.judge.stop {
 		w.judge.finish()
-		w.rest()
+		w.checkRest()
 	}
 }
 
@@ -140,7 +140,7 @@ func (w *world) size() (n int) {
 	return n
 }
 
-// schedule enters the timeline and the moments that expressions name.
+// schedule queues the timeline and the moments of expressions.
 func (w *world) schedule() {
 	list := w.scn.timeline
 	for i := 0; i < len(list); {
@@ -148,7 +148,7 @@ func (w *world) schedule() {
 		for j < len(list) && list[j].at == list[i].at {
 			j++
 		}
-		w.together(list[i:j])
+		w.scheduleEdit(list[i:j])
 		i = j
 	}
 	for _, t := range w.judge.moments() {
@@ -156,8 +156,8 @@ func (w *world) schedule() {
 	}
 }
 
-// together has entries happen as one edit.
-func (w *world) together(list []entry) {
+// scheduleEdit queues the entries of one instant as one edit.
+func (w *world) scheduleEdit(list []entry) {
 	w.first(list[0].at, func() {
 		w.atomic(func() {
 			for i := range list {
@@ -170,24 +170,24 @@ func (w *world) together(list []entry) {
 	})
 }
 
-// rest has every controller look once more: where nothing has changed, nothing
-// may be written.
-func (w *world) rest() {
-	if w.down || w.hints > 0 || w.busy() {
+// checkRest wakes every controller once more: nothing may be written, because
+// nothing has changed.
+func (w *world) checkRest() {
+	if w.down || w.hints > 0 || w.writesInFlight() {
 		return
 	}
 	before := w.writes
 	w.wakeAll()
 	for !w.judge.stop && w.step(w.now) {
 		if w.writes != before {
-			w.judge.promise("something is written although nothing has changed")
+			w.judge.breakPromise("something is written although nothing has changed")
 			return
 		}
 	}
 }
 
-// busy tells whether a write is still on its way to somebody who reads.
-func (w *world) busy() bool {
+// writesInFlight reports whether a cache has not received every write yet.
+func (w *world) writesInFlight() bool {
 	for _, p := range w.pools {
 		for _, c := range p.caches {
 			if !c.ready || len(c.last) > 0 {

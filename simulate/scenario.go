@@ -17,26 +17,26 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Scenario is one file, checked and compiled. It is not changed by being
-// played, so that many runs may share it.
+// Scenario is one file, checked and compiled. Runs do not change it and may share
+// it.
 type Scenario struct {
-	// File is where it came from.
+	// File is the path of the file.
 	File string
-	// Name and Why are the file's own words.
+	// Name and Why are fields of the file.
 	Name, Why string
-	// Needs lists what the file asks for and the simulator does not have yet.
-	// A scenario with needs is not played; it waits.
+	// Needs lists the features that the file uses and the simulator does not have
+	// yet. A scenario with needs is not played; it waits.
 	Needs []string
-	// Live is false for a story that is too long for real time.
+	// Live is false for a scenario that is too long for real time.
 	Live bool
 
 	pools []poolSetup // by name
-	// groups and budgets are the names of those that the file has; they are not
-	// played yet.
+	// groups and budgets are the names of the file's groups and budgets, which are
+	// not played yet.
 	groups, budgets []string
-	// several: the file is about more than one pool or group.
+	// several: the file has more than one pool or group.
 	several bool
-	// date is the time at the start of the story.
+	// date is the time at t=0.
 	date     time.Time
 	world    nature
 	timeline []entry
@@ -44,7 +44,7 @@ type Scenario struct {
 	expect   expectations
 }
 
-// poolSetup is how a pool starts.
+// poolSetup is the start of a pool.
 type poolSetup struct {
 	name            string
 	spec            spec
@@ -52,7 +52,7 @@ type poolSetup struct {
 	members         []memberSetup // by index
 }
 
-// memberSetup is how a member starts.
+// memberSetup is the start of a member.
 type memberSetup struct {
 	index              int
 	revision           rollout.Revision
@@ -64,7 +64,7 @@ type memberSetup struct {
 	cost               int
 }
 
-// Limits of what a file may ask for.
+// Limits of a file.
 const (
 	maxFileSize = 1 << 20
 	maxMembers  = 100_000
@@ -72,8 +72,8 @@ const (
 	defaultRun  = time.Hour
 )
 
-// Load reads the scenario in the file. What is wrong with it comes as one or
-// more errors of type [Error], joined.
+// Load reads the scenario in the file. The error consists of one or more errors of
+// type [Error], joined.
 func Load(path string) (*Scenario, error) {
 	data, err := read(path)
 	if err != nil {
@@ -82,7 +82,8 @@ func Load(path string) (*Scenario, error) {
 	return Parse(path, data)
 }
 
-// read reads a file, but no more of it than Parse allows, and a byte.
+// read reads at most maxFileSize+1 bytes of a file, so that Parse can refuse larger
+// files.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -92,7 +93,7 @@ func read(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// reading is what went wrong, without the path, which Error names.
+// reading returns the error without the path, which Error has.
 func reading(err error) string {
 	if pe := new(os.PathError); errors.As(err, &pe) {
 		return pe.Err.Error()
@@ -100,8 +101,8 @@ func reading(err error) string {
 	return err.Error()
 }
 
-// Parse checks and compiles a scenario. The file is for messages, and if it
-// is not empty, the scenario has to be named after it.
+// Parse checks and compiles a scenario. file is the path for messages; unless it is
+// empty, the scenario must have the file's name. Errors are as from [Load].
 func Parse(file string, data []byte) (*Scenario, error) {
 	p := &parser{file: file}
 	if len(data) > maxFileSize {
@@ -112,7 +113,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		line, text := yamlError(err)
 		return nil, &Error{File: file, Line: line, Text: text}
 	}
-	if n := odd(root); n != nil {
+	if n := findAlias(root); n != nil {
 		p.fail(n, "aliases and merge keys are not allowed")
 		return nil, p.err()
 	}
@@ -124,7 +125,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// document is the only YAML document in the data.
+// document returns the only YAML document in the data.
 func document(data []byte) (*yaml.Node, error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var n, more yaml.Node
@@ -141,7 +142,7 @@ func document(data []byte) (*yaml.Node, error) {
 
 var atLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// yamlError takes the YAML parser's message apart.
+// yamlError splits the YAML parser's message into line and text.
 func yamlError(err error) (line int, text string) {
 	text = err.Error()
 	m := atLine.FindStringSubmatch(text)
@@ -155,13 +156,13 @@ func yamlError(err error) (line int, text string) {
 	return line, text[len(m[0]):]
 }
 
-// odd finds an alias, which could make a small file large.
-func odd(n *yaml.Node) *yaml.Node {
+// findAlias finds an alias or merge key, which could make a small file large.
+func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode || n.Tag == "!!merge" {
 		return n
 	}
 	for _, c := range n.Content {
-		if o := odd(c); o != nil {
+		if o := findAlias(c); o != nil {
 			return o
 		}
 	}
@@ -170,14 +171,14 @@ func odd(n *yaml.Node) *yaml.Node {
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// top are the parts of a file that others depend on.
-type top struct {
+// topLevel has the parts of a file that are parsed after the others.
+type topLevel struct {
 	pool, pools, groups, start, timeline, expect *yaml.Node
 }
 
 func (p *parser) scenario(root *yaml.Node) *Scenario {
-	s := &Scenario{File: p.file, Live: true, run: defaultRun, date: epoch, world: natural}
-	var t top
+	s := &Scenario{File: p.file, Live: true, run: defaultRun, date: epoch, world: defaultNature}
+	var t topLevel
 	p.fields(root, "scenario", map[string]func(*yaml.Node){
 		"name":       func(n *yaml.Node) { s.Name = p.name(n) },
 		"why":        func(n *yaml.Node) { s.Why = p.word(n, "why") },
@@ -208,7 +209,7 @@ func (p *parser) scenario(root *yaml.Node) *Scenario {
 	return s
 }
 
-// name is the scenario's own, and its file's.
+// name reads the name, which must be that of the file.
 func (p *parser) name(n *yaml.Node) string {
 	s := p.word(n, "name")
 	base := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
@@ -227,9 +228,9 @@ func (p *parser) seen(n *yaml.Node) {
 	}
 }
 
-// subjects reads what the scenario is about: one pool, several, or groups. A
-// single group without a pool is what the file is about, as a single pool is.
-func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) {
+// subjects reads the pools or groups of the scenario. A single group without a pool
+// is the default subject of entries, as a single pool is.
+func (p *parser) subjects(root *yaml.Node, s *Scenario, t topLevel) {
 	switch {
 	case t.pool != nil && t.pools != nil:
 		p.fail(t.pools, "pool and pools exclude one another")
@@ -245,7 +246,7 @@ func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) {
 			s.pools = append(s.pools, poolSetup{name: f.name, spec: p.spec(f.value)})
 		}
 		if len(s.pools) == 0 {
-			p.fail(t.pools, "pools: there is none")
+			p.fail(t.pools, "pools must not be empty")
 		}
 	}
 	if t.groups != nil {
@@ -254,7 +255,7 @@ func (p *parser) subjects(root *yaml.Node, s *Scenario, t top) {
 	}
 }
 
-// pool finds the setup by name; nil if there is none.
+// pool returns the setup by name; nil if there is none.
 func (s *Scenario) pool(name string) *poolSetup {
 	for i := range s.pools {
 		if s.pools[i].name == name {

@@ -16,7 +16,7 @@ import (
 
 var seeds = flag.Int("seeds", 1, "how many seeds to play the scenario files under")
 
-// files are all scenario files of the project.
+// files returns all scenario files of the project.
 func files(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob("../scenarios/*.yaml")
@@ -49,8 +49,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// The list in README.md says which files wait, and for what; -rewrite writes it
-// anew.
+// The table in README.md has the files that wait and their needs; -rewrite updates
+// it.
 func TestScenarios_Readme(t *testing.T) {
 	const path, begins, ends = "../README.md", "<!-- scenarios: begin -->\n", "<!-- scenarios: end -->"
 	waiting := map[string][]string{}
@@ -92,6 +92,6 @@ func TestScenarios_Readme(t *testing.T) {
 		was = is
 	}
 	if diff := cmp.Diff(was, is); diff != "" {
-		t.Errorf("the list of files that wait is out of date (write it anew with -rewrite):\n%s", diff)
+		t.Errorf("the table of files that wait is out of date (update it with -rewrite):\n%s", diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// Scene is a world as it was observed at one time.
+// Scene is the observed state of a world at one time.
 type Scene struct {
 	Pools  map[string]*PoolScene
 	Claims map[string]ClaimScene
@@ -17,41 +17,40 @@ type Scene struct {
 
 // PoolScene is one pool of a scene.
 type PoolScene struct {
-	// Desired is what the spec says, Target the version of its template and
+	// Desired is the number of replicas, Target the version of the template and
 	// Current that of the current revision.
 	Desired         int
 	Target, Current string
-	// Members by index.
+	// Members are sorted by index.
 	Members []MemberScene
-	// Blocker is what explain says keeps the member with the index.
+	// Blocker returns the reason that explain gives for the member at the index.
 	Blocker func(index int) string
-	// Bodies are the versions that the bodies run, those that stop included;
-	// empty for one that nobody can tell.
+	// Bodies are the versions that the bodies run, stopping ones included; empty for
+	// an unknown version.
 	Bodies           []string
 	Creates, Deletes int
-	// Surge is how many members there are above the size on purpose, Waiting how
-	// many claims wait, Refused how many births were refused, Writes how often
-	// controllers have written members.
+	// Surge counts the surge slots, Waiting the waiting claims, Refused the refused
+	// births, Writes the writes of members by controllers.
 	Surge, Waiting, Refused, Writes int
-	// Next is the status's sentence, Status all that it says.
+	// Next is the sentence of the status, Status the whole status.
 	Next   string
 	Status func() map[string]any
-	// Conditions by type, and Blockers, are what is written in the status.
+	// Conditions, by type, and Blockers are those of the status.
 	Conditions map[string]rollout.Condition
 	Blockers   []rollout.Tally
 }
 
 // MemberScene is one member of a scene.
 type MemberScene struct {
-	// Member is as it is stored. Its revisions are versions of the template.
+	// Member is the stored member. Its revisions are versions of the template.
 	rollout.Member
 
-	// Serves: it is in service in truth. Body is the version that its body
-	// runs.
+	// Serves: it is in service, and its body is ready. Body is the version that its
+	// body runs.
 	Serves      bool
 	Body        string
 	Claim, Role string
-	// Work is whether work runs on it, as a controller would find it now.
+	// Work is its occupancy as a controller would read it now.
 	Work rollout.Occupancy
 }
 
@@ -61,7 +60,7 @@ type ClaimScene struct {
 	Member          int
 }
 
-// Serving tells whether a member is in service as far as what is stored goes.
+// Serving reports whether a member is in service by its stored state.
 func Serving(m *rollout.Member) bool {
 	s := slot{Member: *m}
 	if m.Claimed {
@@ -70,10 +69,10 @@ func Serving(m *rollout.Member) bool {
 	return s.inService()
 }
 
-// Disrupted tells whether a disruption of this very incarnation is stored.
+// Disrupted reports whether a disruption of the current incarnation is stored.
 func Disrupted(m *rollout.Member) bool { return (&slot{Member: *m}).disrupted() }
 
-// Leaves reports whether the slot is to go, as far as what is stored goes.
+// Leaves reports whether the slot is to be removed by its stored state.
 func Leaves(m *rollout.Member) bool { return (&slot{Member: *m}).leaves() }
 
 func (s *Scene) poolNames() []string { return slices.Sorted(maps.Keys(s.Pools)) }
@@ -84,7 +83,7 @@ func (s *Scene) pool(name string) *poolPicture {
 		return nil
 	}
 	v := &poolPicture{
-		target: p.Target, current: p.Current, members: p.picture, one: p.one, blockers: p.Blockers, next: p.Next, status: p.Status,
+		target: p.Target, current: p.Current, members: p.picture, memberAt: p.one, blockers: p.Blockers, next: p.Next, status: p.Status,
 	}
 	v.tallies = [numTallies]int{
 		tallyReplicas: p.Desired, tallyMembers: len(p.Members), tallyBodies: len(p.Bodies),
@@ -143,25 +142,25 @@ func (s *Scene) claim(name string) claimPicture {
 
 func (s *Scene) claimNames() []string { return slices.Sorted(maps.Keys(s.Claims)) }
 
-// Judge holds what a scenario expects against one scene after the other. Its
-// methods are for one goroutine.
+// Judge checks the expectations of a scenario against a series of scenes. It is not
+// safe for concurrent use.
 type Judge struct {
-	c     *court
+	c     *checker
 	scene *Scene
 	now   time.Duration
 	due   []Edit
 }
 
-// NewJudge gives a judge who allows everything to be so much sooner or later
-// than the file says.
+// NewJudge returns a judge that allows everything to happen up to slack earlier or
+// later than the file says.
 func (s *Scenario) NewJudge(slack time.Duration) *Judge {
 	j := &Judge{scene: &Scene{}}
-	j.c = newCourt(s, j)
+	j.c = newChecker(s, j)
 	j.c.slack = slack
 	j.c.now = func() time.Duration { return j.now }
 	j.c.dump = func() string { return describe(j) }
-	j.c.said = func(*Failure) {}
-	j.c.happen = func(e *entry) { j.due = append(j.due, e.export()) }
+	j.c.onFailure = func(*Failure) {}
+	j.c.fire = func(e *entry) { j.due = append(j.due, e.export()) }
 	return j
 }
 
@@ -171,11 +170,11 @@ func (j *Judge) pool(name string) *poolPicture  { return j.scene.pool(name) }
 func (j *Judge) claim(name string) claimPicture { return j.scene.claim(name) }
 func (j *Judge) claimNames() []string           { return j.scene.claimNames() }
 
-// Moments are the times at which the judge has to look though nothing happens.
+// Moments returns the times at which Look must be called even if nothing happens.
 func (j *Judge) Moments() []time.Duration { return j.c.moments() }
 
-// Look has the judge see the scene of a time, which must not be before the last
-// one. It returns what happens because of it.
+// Look checks the scene of a time, which must not be before the last one. It returns
+// the edits whose expressions have become true.
 func (j *Judge) Look(at time.Duration, s *Scene) []Edit {
 	j.pass(at)
 	j.scene = s
@@ -192,27 +191,26 @@ func (j *Judge) pass(at time.Duration) {
 	}
 }
 
-// Edited tells the judge that something of the timeline happens at a time.
+// Edited notes that an entry of the timeline is applied at the time.
 func (j *Judge) Edited(at time.Duration) {
 	j.pass(at)
 	j.c.begin()
 }
 
-// Break notes that something does not hold that is promised anyhow.
+// Break records a broken promise.
 func (j *Judge) Break(promise string) { j.c.fail("promise", "", 0, promise) }
 
-// Abort notes that the run cannot go on.
-func (j *Judge) Abort(err error) { j.c.broken(err) }
+// Abort records an error that ends the run.
+func (j *Judge) Abort(err error) { j.c.abort(err) }
 
-// Aborted tells whether it makes no sense to go on.
+// Aborted reports whether the run has to end.
 func (j *Judge) Aborted() bool { return j.c.stop }
 
-// Finish looks at what has to hold at the end of the run, and returns all that
-// did not hold.
+// Finish checks the end of the run, and returns all failures.
 func (j *Judge) Finish(at time.Duration, creates, deletes int, order []int) []Failure {
 	j.pass(at)
 	if !j.c.stop {
-		j.c.finish(tallied{creates, deletes, order})
+		j.c.finish(totals{creates, deletes, order})
 	}
 	return j.c.failures
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// judged plays states of a pool to a judge: how many are free from which time
-// on.
-func judged(t *testing.T, expect string, slack time.Duration, free map[time.Duration]int, order ...time.Duration) []string {
+// judgeFailures returns the failures of a judge that sees a pool with the given
+// number of free members from each time on.
+func judgeFailures(t *testing.T, expect string, slack time.Duration, free map[time.Duration]int, order ...time.Duration) []string {
 	t.Helper()
 	s, err := Parse("", []byte("name: n\npool: {replicas: 3}\nrun: 1h\nexpect: "+expect))
 	if err != nil {
@@ -45,8 +45,8 @@ func judged(t *testing.T, expect string, slack time.Duration, free map[time.Dura
 	return words
 }
 
-// What names a time may hold a little sooner or later; what does not has to
-// hold always.
+// An expectation with a time may hold within the slack; one without must hold
+// always.
 func TestJudge_Slack(t *testing.T) {
 	t.Parallel()
 	free := map[time.Duration]int{0: 0, 10 * time.Minute: 1, 20 * time.Minute: 2}
@@ -57,34 +57,34 @@ func TestJudge_Slack(t *testing.T) {
 		slack  time.Duration
 		holds  bool
 	}{
-		"at, in time":          {"the state is there", `{at: {10m: ["free == 1"]}}`, 0, true},
-		"at, exact":            {"a second too early", `{at: {9m59s: ["free == 1"]}}`, 0, false},
-		"at, a little early":   {"it comes within the slack", `{at: {9m59s: ["free == 1"]}}`, time.Second, true},
-		"at, too early":        {"it comes later than that", `{at: {9m58s: ["free == 1"]}}`, time.Second, false},
-		"at, a little late":    {"it was there within the slack", `{at: {20m1s: ["free == 1"]}}`, 2 * time.Second, true},
-		"at, too late":         {"it was there before that", `{at: {20m3s: ["free == 1"]}}`, 2 * time.Second, false},
-		"within, in time":      {"it is there by then", `{within: {10m: ["free == 1"]}}`, 0, true},
-		"within, late":         {"it comes later", `{within: {9m50s: ["free == 1"]}}`, 0, false},
-		"within, allowed":      {"it comes within the slack", `{within: {9m50s: ["free == 1"]}}`, 10 * time.Second, true},
-		"within, too late":     {"it comes later than that", `{within: {9m50s: ["free == 1"]}}`, 9 * time.Second, false},
-		"t, exact":             {"it is one until 20m", `{always: ["t < 1195 || free == 2"]}`, 0, false},
-		"t, allowed":           {"20m is about 19m55s", `{always: ["t < 1195 || free == 2"]}`, 5 * time.Second, true},
-		"t, too late":          {"and not about 19m54s", `{always: ["t < 1194 || free == 2"]}`, 5 * time.Second, false},
-		"never with t":         {"likewise", `{never: ["t >= 1195 && free == 1"]}`, 5 * time.Second, true},
-		"always, without time": {"there is no slack in states", `{always: ["free >= 1"]}`, time.Hour, false},
-		"finally":              {"the end is the end", `{finally: ["free == 1"]}`, time.Hour, false},
+		"at, in time":          {"the state is exact", `{at: {10m: ["free == 1"]}}`, 0, true},
+		"at, exact":            {"the state comes a second later", `{at: {9m59s: ["free == 1"]}}`, 0, false},
+		"at, a little early":   {"the state comes within the slack", `{at: {9m59s: ["free == 1"]}}`, time.Second, true},
+		"at, too early":        {"the state comes after the slack", `{at: {9m58s: ["free == 1"]}}`, time.Second, false},
+		"at, a little late":    {"the state ended within the slack", `{at: {20m1s: ["free == 1"]}}`, 2 * time.Second, true},
+		"at, too late":         {"the state ended before the slack", `{at: {20m3s: ["free == 1"]}}`, 2 * time.Second, false},
+		"within, in time":      {"the state comes in time", `{within: {10m: ["free == 1"]}}`, 0, true},
+		"within, late":         {"the state comes later", `{within: {9m50s: ["free == 1"]}}`, 0, false},
+		"within, allowed":      {"the state comes within the slack", `{within: {9m50s: ["free == 1"]}}`, 10 * time.Second, true},
+		"within, too late":     {"the state comes after the slack", `{within: {9m50s: ["free == 1"]}}`, 9 * time.Second, false},
+		"t, exact":             {"one is free until 20m", `{always: ["t < 1195 || free == 2"]}`, 0, false},
+		"t, allowed":           {"20m is within the slack of 19m55s", `{always: ["t < 1195 || free == 2"]}`, 5 * time.Second, true},
+		"t, too late":          {"20m is not within the slack of 19m54s", `{always: ["t < 1194 || free == 2"]}`, 5 * time.Second, false},
+		"never with t":         {"the slack holds for never, too", `{never: ["t >= 1195 && free == 1"]}`, 5 * time.Second, true},
+		"always, without time": {"the slack is only for times", `{always: ["free >= 1"]}`, time.Hour, false},
+		"finally":              {"finally has no slack", `{finally: ["free == 1"]}`, time.Hour, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := judged(t, tt.expect, tt.slack, free, order...); len(got) == 0 != tt.holds {
-				t.Errorf("%s: %q, want that it holds: %t", tt.reason, got, tt.holds)
+			if got := judgeFailures(t, tt.expect, tt.slack, free, order...); len(got) == 0 != tt.holds {
+				t.Errorf("%s: got failures %q, want none: %t", tt.reason, got, tt.holds)
 			}
 		})
 	}
 }
 
-// A scene that shows what the simulated world shows is counted as that.
+// A scene of the simulated world has the same tallies as the world.
 func TestScene_Tallies(t *testing.T) {
 	t.Parallel()
 	s, err := Parse("", []byte(`
@@ -115,12 +115,12 @@ start:
 	scene := (&Scene{Pools: map[string]*PoolScene{"pool": p}}).pool("pool")
 	for i, name := range tallyNames {
 		if scene.tallies[i] != world.tallies[i] {
-			t.Errorf("%s is %d, and %d in the simulated world", name, scene.tallies[i], world.tallies[i])
+			t.Errorf("%s is %d, want %d as in the simulated world", name, scene.tallies[i], world.tallies[i])
 		}
 	}
 }
 
-// A stage says all that a file says.
+// A stage has everything of the file.
 func TestScenario_Stage(t *testing.T) {
 	t.Parallel()
 	s, err := Parse("", []byte(`
@@ -188,6 +188,6 @@ timeline:
 	}
 	n.Change(st.Timeline[8].Edits[0].World)
 	if n.Capacity() != -1 || n.Of("bad").Outcome != "Ready" || s.Stage().Nature.Capacity() != 3 {
-		t.Error("a change is of this performance only")
+		t.Error("a change must affect this Nature only")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// many is a pool of so many members that is edited twice.
-func many(n int) string {
+// largePoolText is a scenario of a pool of n members that is edited twice.
+func largePoolText(n int) string {
 	return fmt.Sprintf(`name: many
 why: a large pool
 pool: {replicas: %[1]d, update: {type: RollingUpdate, maxUnavailable: 10%%}}
@@ -25,7 +25,7 @@ expect:
 func BenchmarkScenario_Large(b *testing.B) {
 	for _, n := range []int{1250, 5000, 20000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, err := Parse("", []byte(many(n)))
+			s, err := Parse("", []byte(largePoolText(n)))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -38,13 +38,13 @@ func BenchmarkScenario_Large(b *testing.B) {
 	}
 }
 
-// Four times as many members take about four times as long. The limit lies
-// between that and the sixteen times that it would take if the work for each
-// event grew with the pool.
+// Four times as many members take about four times as long. If the work for each
+// event grew with the pool, they would take sixteen times as long; the limit lies
+// between.
 func TestScenario_Run_TimeGrowsWithMembers(t *testing.T) {
 	const tries, limit = 3, 10
 	took := func(n int) time.Duration {
-		s, err := Parse("", []byte(many(n)))
+		s, err := Parse("", []byte(largePoolText(n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,16 +58,15 @@ func TestScenario_Run_TimeGrowsWithMembers(t *testing.T) {
 		}
 		return best
 	}
-	few, lots := took(1250), took(5000)
-	if lots > limit*few {
-		t.Errorf("5,000 members take %s, and 1,250 take %s: more than %d times as long", lots, few, limit)
+	small, large := took(1250), took(5000)
+	if large > limit*small {
+		t.Errorf("5,000 members take %s, and 1,250 take %s: more than %d times as long", large, small, limit)
 	}
 }
 
-// A large pool is looked at four times a second at most, however many events
-// there are.
+// A large pool gets at most four passes a second, however many events there are.
 func TestPlanner_LargePool(t *testing.T) {
-	r := play(t, 2, many(largePool))
+	r := play(t, 2, largePoolText(largePool))
 	last := Time(-passInterval)
 	for _, l := range r.Narrative {
 		if l.Who != "pool" || l.At == last {

@@ -20,11 +20,10 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// spec is a pool's spec as JSON, so that merge patches are what they are in
-// the API.
+// spec is a pool's spec as JSON, so that merge patches work as in the API.
 type spec map[string]any
 
-// decode turns the spec into what the API has.
+// decode converts the spec to the API's type.
 func (s spec) decode() (v1alpha1.PoolSpec, error) {
 	var out v1alpha1.PoolSpec
 	data, err := json.Marshal(s)
@@ -34,7 +33,7 @@ func (s spec) decode() (v1alpha1.PoolSpec, error) {
 	return out, err
 }
 
-// merge applies a merge patch (RFC 7386) and leaves both as they are.
+// merge returns doc with a merge patch (RFC 7386); it changes neither argument.
 func merge(doc, patch map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	if out == nil {
@@ -54,14 +53,13 @@ func merge(doc, patch map[string]any) map[string]any {
 	return out
 }
 
-// designed are fields that the format knows, by path. Those that the API does
-// not have yet make a scenario wait; all others are mistakes.
-var designed = map[string]bool{
+// plannedFields are fields of the format that the API does not have yet, by path. A
+// scenario with such a field waits.
+var plannedFields = map[string]bool{
 	"autoscale": true, "occupancy": true, "drain": true, "hooks": true, "update.roles": true, "update.handover": true,
 }
 
-// asDefault reports whether a field that the API does not have yet says what
-// holds without it.
+// asDefault reports whether a planned field has its default value.
 func asDefault(path string, n *yaml.Node) bool {
 	switch {
 	case n.Tag == "!!null" || n.Kind == yaml.MappingNode && len(n.Content) == 0:
@@ -74,9 +72,9 @@ func asDefault(path string, n *yaml.Node) bool {
 	return false
 }
 
-// later reads a field that the API does not have yet, as far as the format
-// says what is in it.
-func (p *parser) later(path string, n *yaml.Node) {
+// plannedField reads a field that the API does not have yet, as far as the format
+// defines its content.
+func (p *parser) plannedField(path string, n *yaml.Node) {
 	if asDefault(path, n) {
 		return
 	}
@@ -89,43 +87,43 @@ func (p *parser) later(path string, n *yaml.Node) {
 	}
 }
 
-func taken(*yaml.Node) {}
+func anyValue(*yaml.Node) {}
 
-// roles reads in which order the roles of a pool or group are rolled.
+// roles reads the order in which the roles of a pool or group are rolled.
 func (p *parser) roles(n *yaml.Node, what string) {
 	p.fields(n, what, map[string]func(*yaml.Node){
 		"order":      func(v *yaml.Node) { p.words(v, what+".order") },
 		"shardBy":    func(v *yaml.Node) { p.word(v, what+".shardBy") },
-		"expression": taken, "probe": taken,
+		"expression": anyValue, "probe": anyValue,
 	})
 }
 
-// handover reads what comes before a primary goes.
+// handover reads the handover before a primary is disrupted.
 func (p *parser) handover(n *yaml.Node, what string) {
 	p.fields(n, what, map[string]func(*yaml.Node){
 		"before":  func(v *yaml.Node) { p.word(v, what+".before") },
 		"timeout": func(v *yaml.Node) { p.duration(v, what+".timeout") },
-		"exec":    taken, "http": taken, "job": taken, "done": taken,
+		"exec":    anyValue, "http": anyValue, "job": anyValue, "done": anyValue,
 	})
 }
 
-// words are strings that name something.
+// words reads a list of strings that are not empty.
 func (p *parser) words(n *yaml.Node, what string) {
 	for _, c := range p.list(n, what) {
 		p.word(c, what)
 	}
 }
 
-// labels reads the labels of a pool, a group or a namespace. Only selectors ask
-// for them.
+// labels reads the labels of a pool, a group or a namespace. Only selectors use
+// them.
 func (p *parser) labels(n *yaml.Node, what string) {
 	for _, f := range p.mapping(n, what) {
 		p.text(f.value, what+"."+f.name)
 	}
 }
 
-// values are the words that a field may have.
-var values = map[string][]string{
+// allowedValues are the values of fields with a fixed list of words.
+var allowedValues = map[string][]string{
 	"sizing":           {"Total", "Warm"},
 	"update.type":      {"Manual", "RollingUpdate"},
 	"update.method":    {"Replace", "InPlace"},
@@ -137,10 +135,10 @@ var values = map[string][]string{
 	"claims.prefer":    {"Updated"},
 }
 
-// least and most bound numbers as the API does.
-var least = map[string]int64{"refillBelow": 1, "update.maxInFlight": 1, "update.failureLimit": 1}
+// minValue and maxValue are the API's limits of numbers.
+var minValue = map[string]int64{"refillBelow": 1, "update.maxInFlight": 1, "update.failureLimit": 1}
 
-var most = map[string]int64{
+var maxValue = map[string]int64{
 	"replicas": maxMembers, "refillBelow": maxMembers, "maxMembers": 2 * maxMembers, "revisionHistoryLimit": 1000,
 	"update.maxUnavailable": maxMembers, "update.maxSurge": maxMembers, "update.minAvailable": maxMembers,
 	"update.maxInFlight": maxMembers, "update.failureLimit": maxMembers, "update.partition": maxMembers,
@@ -153,16 +151,16 @@ func (p *parser) spec(n *yaml.Node) spec {
 	out, _ := p.object(n, reflect.TypeFor[v1alpha1.PoolSpec](), "", lines).(map[string]any)
 	decoded, err := spec(out).decode()
 	if err != nil {
-		return out // said already, field by field
+		return out // errors are reported already, by field
 	}
-	if err := refused(&decoded); err != nil {
+	if err := validateSpec(&decoded); err != nil {
 		p.fail(nearest(lines, err, n), "%v", err)
 	}
 	return out
 }
 
-// nearest is where the field stands that the error begins with, or the one
-// that it belongs to.
+// nearest returns the node of the field with which the error begins, or else of the
+// nearest field around it.
 func nearest(lines map[string]*yaml.Node, err error, otherwise *yaml.Node) *yaml.Node {
 	field, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "spec."), ":")
 	for field != "" && lines[field] == nil {
@@ -171,13 +169,13 @@ func nearest(lines map[string]*yaml.Node, err error, otherwise *yaml.Node) *yaml
 	return cmp.Or(lines[field], otherwise)
 }
 
-// refused is why the API would not take the spec; nil if it would. The error
-// begins with the field.
-func refused(s *v1alpha1.PoolSpec) error {
+// validateSpec returns the error for which the API would refuse the spec; nil if it
+// would accept it. The error begins with the field.
+func validateSpec(s *v1alpha1.PoolSpec) error {
 	if _, err := snapshot.Policy(s); err != nil {
 		return err
 	}
-	if err := refusedUpdate(s.Update); err != nil {
+	if err := validateUpdate(s.Update); err != nil {
 		return err
 	}
 	c := s.Claims
@@ -195,7 +193,7 @@ func refused(s *v1alpha1.PoolSpec) error {
 	return nil
 }
 
-func refusedUpdate(u *v1alpha1.Update) error {
+func validateUpdate(u *v1alpha1.Update) error {
 	if u == nil {
 		return nil
 	}
@@ -218,10 +216,10 @@ func refusedUpdate(u *v1alpha1.Update) error {
 	return nil
 }
 
-// tooShort tells whether a duration is given, and is less than the least.
+// tooShort reports whether a duration is present and less than the least.
 func tooShort(d *metav1.Duration, least time.Duration) bool { return d != nil && d.Duration < least }
 
-// object reads a struct of the API as JSON, and refuses what it does not have.
+// object reads a struct of the API as JSON, and refuses unknown fields.
 func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[string]*yaml.Node) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -250,8 +248,8 @@ func (p *parser) object(n *yaml.Node, t reflect.Type, path string, lines map[str
 			p.labels(f.value, at)
 		case ok:
 			out[f.name] = p.object(f.value, ft, at, lines)
-		case designed[at]:
-			p.later(at, f.value)
+		case plannedFields[at]:
+			p.plannedField(at, f.value)
 		default:
 			p.fail(f.key, "unknown field %q", at)
 		}
@@ -269,7 +267,7 @@ func field(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// leaf reads a value and checks it against the type and the API's own limits.
+// leaf reads a value and checks it against the type and the limits of the API.
 func (p *parser) leaf(n *yaml.Node, t reflect.Type, path string) any {
 	var v any
 	if err := n.Decode(&v); err != nil {
@@ -281,14 +279,14 @@ func (p *parser) leaf(n *yaml.Node, t reflect.Type, path string) any {
 		err = json.Unmarshal(data, reflect.New(t).Interface())
 	}
 	if err != nil {
-		p.fail(n, "%s: %q is not what it takes", path, n.Value)
+		p.fail(n, "%s: %q has the wrong type", path, n.Value)
 		return nil
 	}
 	switch v := v.(type) {
 	case int:
 		p.inRange(n, path, int64(v))
 	case string:
-		if words := values[path]; words != nil && !slices.Contains(words, v) {
+		if words := allowedValues[path]; words != nil && !slices.Contains(words, v) {
 			p.fail(n, "%s must be one of %s, not %q", path, strings.Join(words, ", "), v)
 		}
 	}
@@ -296,17 +294,16 @@ func (p *parser) leaf(n *yaml.Node, t reflect.Type, path string) any {
 }
 
 func (p *parser) inRange(n *yaml.Node, path string, v int64) {
-	high, ok := most[path]
+	high, ok := maxValue[path]
 	if !ok {
 		high = math.MaxInt32
 	}
-	if low := least[path]; v < low || v > high {
+	if low := minValue[path]; v < low || v > high {
 		p.fail(n, "%s must be from %d to %d, not %d", path, low, high, v)
 	}
 }
 
-// groups reads groups as far as the format goes, and returns their names.
-// They are not played yet.
+// groups reads groups, which are not played yet, and returns their names.
 func (p *parser) groups(n *yaml.Node) (names []string) {
 	p.need("groups")
 	for _, f := range p.mapping(n, "groups") {
@@ -320,7 +317,7 @@ func (p *parser) groups(n *yaml.Node) (names []string) {
 func (p *parser) group(n *yaml.Node, what string) {
 	p.fields(n, what, map[string]func(*yaml.Node){
 		"labels":   func(v *yaml.Node) { p.labels(v, what+".labels") },
-		"selector": taken,
+		"selector": anyValue,
 		"mode":     func(v *yaml.Node) { p.oneOf(v, "mode", "Hold", "Permit") },
 		"update":   func(v *yaml.Node) { p.groupUpdate(v, what+".update") },
 	})
@@ -338,8 +335,8 @@ func (p *parser) groupUpdate(n *yaml.Node, what string) {
 		"paused":           func(v *yaml.Node) { p.truth(v, what+".paused") },
 		"maxInFlight":      whole("maxInFlight", 1),
 		"minReadySeconds":  whole("minReadySeconds", 0),
-		"failureLimit":     taken,
-		"windows":          taken,
+		"failureLimit":     anyValue,
+		"windows":          anyValue,
 		"progressDeadline": func(v *yaml.Node) { p.patchSpan(v, what+".progressDeadline", 0) },
 		"roles":            func(v *yaml.Node) { p.unlessNull(v, what+".roles", p.roles) },
 		"handover":         func(v *yaml.Node) { p.unlessNull(v, what+".handover", p.handover) },
@@ -352,8 +349,7 @@ func (p *parser) unlessNull(n *yaml.Node, what string, read func(*yaml.Node, str
 	}
 }
 
-// budgets reads budgets as far as the format goes, and returns their names.
-// They are not played yet.
+// budgets reads budgets, which are not played yet, and returns their names.
 func (p *parser) budgets(n *yaml.Node) (names []string) {
 	p.need("budgets")
 	for _, f := range p.mapping(n, "budgets") {
@@ -366,13 +362,13 @@ func (p *parser) budgets(n *yaml.Node) (names []string) {
 // budget reads a budget's spec, or a merge patch on one.
 func (p *parser) budget(n *yaml.Node, what string) {
 	p.fields(n, what, map[string]func(*yaml.Node){
-		"namespaceSelector": taken, "selector": taken, "windows": taken,
+		"namespaceSelector": anyValue, "selector": anyValue, "windows": anyValue,
 		"maxRolling": func(v *yaml.Node) { p.unlessNull(v, what+".maxRolling", p.share) },
 		"per":        func(v *yaml.Node) { p.oneOf(v, "per", "Namespace", "Budget") },
 	})
 }
 
-// share is a number, or a percentage such as 25%.
+// share reads a number, or a percentage such as 25%.
 func (p *parser) share(n *yaml.Node, what string) {
 	if n.Tag == "!!int" {
 		p.number(n, what, 0, math.MaxInt32)
@@ -384,8 +380,7 @@ func (p *parser) share(n *yaml.Node, what string) {
 	}
 }
 
-// namespaces reads which pool or group is where: the name of a namespace, or
-// {name, labels}.
+// namespaces reads the namespace of each pool or group: its name, or {name, labels}.
 func (p *parser) namespaces(n *yaml.Node) {
 	p.need("namespaces")
 	for _, f := range p.mapping(n, "namespaces") {

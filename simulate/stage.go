@@ -9,72 +9,73 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// What follows is for those who play a scenario elsewhere than in the
-// simulated world: on a real API server, say.
+// This file exports scenarios to other players than the simulator, such as one on a
+// real API server.
 
-// Stage is what a scenario needs to be played.
+// Stage is a scenario, ready to be played once.
 type Stage struct {
-	// Pools by name.
+	// Pools are sorted by name.
 	Pools []PoolStart
-	// Nature is how the world behaves, for this one performance.
+	// Nature is the behaviour of the world in this run.
 	Nature *Nature
-	// Timeline is what happens when, in order.
+	// Timeline has the edits, sorted by time. Entries that wait for an expression are
+	// not in it; see Judge.Look.
 	Timeline []Instant
-	// Start is when the story starts, Run how long it goes on.
+	// Start is the time at t=0, Run the length of the run.
 	Start time.Time
 	Run   time.Duration
 }
 
-// PoolStart is how a pool starts.
+// PoolStart is the start of a pool.
 type PoolStart struct {
 	Name string
 	// Spec is the pool's spec as JSON, without a template.
 	Spec map[string]any
 	// Target and Current are versions of the template.
 	Target, Current string
-	// Members by index.
+	// Members are sorted by index.
 	Members []MemberStart
 }
 
-// MemberStart is how a member starts.
+// MemberStart is the start of a member.
 type MemberStart struct {
-	// Member is as it is stored, without an ID. Its revisions are versions of
-	// the template.
+	// Member is the stored member, without an ID. Its revisions are versions of the
+	// template.
 	rollout.Member
 
 	// Claim is the name of the claim that holds it; empty for none.
 	Claim string
-	// Held: somebody holds it, until the time, if that is not zero.
+	// Held: the member has a hold, until the time, or for ever if that is zero.
 	Held      bool
 	HoldUntil time.Time
-	// Sick: its body is not ready although it has booted. Stopping: it was told
-	// to go.
+	// Sick: its body is not ready although it has booted. Stopping: its body is being
+	// deleted.
 	Sick, Stopping bool
 }
 
-// Instant is all that happens at one time: one edit.
+// Instant has the edits of one time, which are made as one.
 type Instant struct {
 	At    time.Duration
 	Edits []Edit
 }
 
-// Edit is one thing that happens to a pool, or to everything. Exactly one of
-// the pointers is set, or one of the texts and flags that stand before them.
+// Edit is one change of a pool or of the world. Exactly one of the fields after Pool
+// is set.
 type Edit struct {
-	// Pool is empty where none is meant.
+	// Pool is empty for an edit that is not about one pool.
 	Pool string
-	// Revise is the version that the template becomes.
+	// Revise is the new version of the template.
 	Revise string
 	// Set is a merge patch on the pool's spec.
 	Set map[string]any
-	// DeletePool: somebody deletes the pool. CreatePool: somebody creates it
-	// again, as its spec was last, once the former one is gone.
+	// DeletePool deletes the pool. CreatePool creates it again with its last spec,
+	// once the former one is gone.
 	DeletePool, CreatePool bool
-	// Retry: somebody asks for one more round of the target. Undo is the version
-	// to whose template somebody goes back.
+	// Retry requests one more round of the target. Undo is the version whose template
+	// is restored.
 	Retry bool
 	Undo  string
-	// Jump is how far the controllers' clock is set forward, or, negative, back.
+	// Jump is how far the controllers' clock is set forward; negative for back.
 	Jump time.Duration
 	// Release and Renew name a claim.
 	Release, Renew string
@@ -88,70 +89,70 @@ type Edit struct {
 	Member  *MemberChange
 }
 
-// Claims are one or more claims, one every so often; every 0 means all at once.
+// Claims are one or more claims, made Every so often; 0 means all at once.
 type Claims struct {
 	Names []string
 	Every time.Duration
-	// Member is the only one that will do; -1 for any.
+	// Member is the only member that they accept; -1 for any.
 	Member int
 	TTL    time.Duration
 	Wait   *time.Duration
 }
 
-// Churn keeps about so many claims alive, each held about so long.
+// Churn keeps a number of claims alive, each held for about the given time.
 type Churn struct {
 	Claims      int
 	Hold, Until time.Duration
 }
 
-// Loss is reads that fail for a while. What is occupancy, sources, members,
-// render or all.
+// Loss makes reads fail for a while. What is occupancy, sources, members, render or
+// all.
 type Loss struct {
 	What string
 	For  time.Duration
 }
 
-// Upgrade is another version of Pawl.
+// Upgrade starts another version of Pawl.
 type Upgrade struct {
-	// HashVersion is 0 where the hash algorithm stays.
+	// HashVersion is 0 if the hash algorithm stays the same.
 	HashVersion int
-	// Renderer: what is rendered changes.
+	// Renderer: the renderer changes.
 	Renderer bool
 }
 
 // WorldChange is a change of the world, for Nature.Change.
 type WorldChange struct{ c *change }
 
-// MemberChange is what happens to one member; nil and empty for nothing.
+// MemberChange changes one member; nil and empty fields change nothing.
 type MemberChange struct {
 	Index int
-	// Health is Down, Up or Flap; Flap says how it goes up and down then.
+	// Health is Down, Up or Flap, with its times in Flap.
 	Health    string
 	Flap      *Flap
 	Occupancy *rollout.Occupancy
-	// Hold is how long after the start of the story the hold ends: 0 for no
-	// hold at all, negative for never.
+	// Hold is when the hold ends, from the start of the scenario: 0 for no hold,
+	// negative for never.
 	Hold     *time.Duration
 	Cost     *int
 	Revision *string
-	// Refuse is for how long births are refused.
+	// Refuse is how long births are refused.
 	Refuse *time.Duration
-	// Do is recycle, skip, cordon or uncordon, as the commands of pawl do it.
+	// Do is a command of pawl: recycle, skip, cordon or uncordon.
 	Do string
-	// Stop is how long its body takes to go from now on: negative for ever.
+	// Stop is the stop time of its body from now on; negative for ever.
 	Stop *time.Duration
 	// Delete is body or slot.
 	Delete string
-	// Role is a word that only groups know.
+	// Role is for groups only.
 	Role *string
 }
 
-// Flap is how a body goes up and down in turn until a time of the story, from
-// which on it is up.
+// Flap makes a body ready and unready in turn until a time of the scenario, from
+// which on it stays ready.
 type Flap struct{ Up, Down, Until time.Duration }
 
-// Unlive is why the scenario cannot be played on a real API server; empty if it
-// can.
+// Unlive returns the reason for which the scenario cannot be played on a real API
+// server; empty if it can.
 func (s *Scenario) Unlive() string {
 	if !s.Live {
 		return "it says live: false"
@@ -159,27 +160,27 @@ func (s *Scenario) Unlive() string {
 	for i := range s.timeline {
 		switch e := s.timeline[i].edit.(type) {
 		case loseEdit:
-			if e.what == "all" && s.beats() {
-				return "heartbeats wait for an API server that is away, and it is the judge's as well"
+			if e.what == "all" && s.hasHeartbeat() {
+				return "it stops the API server while claims have heartbeats, and the judge needs the same API server"
 			}
 		case claimEdit:
 			if e.member >= 0 {
-				return "a Claim cannot ask for one certain member"
+				return "a Claim cannot ask for a particular member"
 			}
 		case sourceEdit:
-			return "digests of sources are made with a key of the controllers' own, so that the revisions of the start cannot be written"
+			return "digests of sources need a key that only the controllers have, so that the first revisions cannot be written"
 		}
 	}
 	for i := range s.pools {
 		if len(s.pools[i].spec) > 0 && s.pools[i].spec["sources"] != nil {
-			return "the objects that its sources name are not there"
+			return "the objects of its sources do not exist"
 		}
 	}
 	return ""
 }
 
-// beats reports whether claims of a pool have to be renewed.
-func (s *Scenario) beats() bool {
+// hasHeartbeat reports whether claims of a pool have to be renewed.
+func (s *Scenario) hasHeartbeat() bool {
 	for i := range s.pools {
 		if c, ok := s.pools[i].spec["claims"].(map[string]any); ok && c["heartbeat"] != nil {
 			return true
@@ -188,7 +189,8 @@ func (s *Scenario) beats() bool {
 	return false
 }
 
-// Stage takes the scenario apart. One with needs must not be staged.
+// Stage returns the scenario for another player. A scenario with Needs must not be
+// staged.
 func (s *Scenario) Stage() *Stage {
 	w := newWorld(s, 1)
 	st := &Stage{Nature: &Nature{n: s.world}, Start: s.date, Run: s.run}
@@ -224,7 +226,7 @@ func startOf(p *pool, s *slot) MemberStart {
 	return m
 }
 
-// export is the entry's edit for others.
+// export converts the entry's edit.
 func (e *entry) export() Edit {
 	out := Edit{Pool: e.pool}
 	switch x := e.edit.(type) {
@@ -288,28 +290,28 @@ func (e *memberEdit) export() *MemberChange {
 	return out
 }
 
-// MergePatch applies a merge patch (RFC 7386) and leaves both as they are.
+// MergePatch returns doc with a merge patch (RFC 7386); it changes neither argument.
 func MergePatch(doc, patch map[string]any) map[string]any { return merge(doc, patch) }
 
-// Nature is how the world behaves. It is safe for concurrent use.
+// Nature is the behaviour of the world. It is safe for concurrent use.
 type Nature struct {
 	mu sync.Mutex
 	n  nature
 }
 
-// Breed is how bodies of one version of the template behave.
+// Breed is the behaviour of bodies of one version of the template.
 type Breed struct {
 	Boot, Stop, Drain, After time.Duration
-	// Outcome is one of those that a Pool's template.sim knows, or FlapOutcome: a
-	// body that is up and down in turn.
+	// Outcome is one of those of a Pool's template.sim, or FlapOutcome.
 	Outcome  string
 	Up, Down time.Duration
 }
 
-// FlapOutcome is the outcome of bodies that go up and down for ever.
+// FlapOutcome is the outcome of bodies that become ready and unready in turn, for
+// ever.
 const FlapOutcome = string(flaps)
 
-// Of is how bodies of the version behave now.
+// Of returns the current behaviour of bodies of the version.
 func (n *Nature) Of(version string) Breed {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -322,8 +324,8 @@ func (n *Nature) Of(version string) Breed {
 	return out
 }
 
-// Capacity is how many bodies fit, those that stop included; 0 is without
-// limit, negative none.
+// Capacity returns how many bodies fit, stopping ones included; 0 for no limit,
+// negative for none at all.
 func (n *Nature) Capacity() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -336,22 +338,21 @@ func (n *Nature) Capacity() int {
 	return n.n.capacity
 }
 
-// BootTimeout is the template's.
+// BootTimeout returns the template's bootTimeout.
 func (n *Nature) BootTimeout() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.n.bootTimeout
 }
 
-// Lag is how late readers see writes, at most.
+// Lag returns the largest delay with which controllers see writes.
 func (n *Nature) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.n.lag
 }
 
-// Shortest is the shortest time that anything takes which takes time at all: 0
-// if nothing does.
+// Shortest returns the shortest time of all that are not 0; 0 if all are.
 func (n *Nature) Shortest() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -376,7 +377,7 @@ func (n *Nature) Shortest() time.Duration {
 	return slices.Min(all)
 }
 
-// Change has the world change.
+// Change applies a change of the world.
 func (n *Nature) Change(c *WorldChange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

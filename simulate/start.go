@@ -24,7 +24,7 @@ const (
 	stateQuarantined  = "Quarantined"
 )
 
-// start reads how everything starts.
+// start reads the start of all pools.
 func (p *parser) start(n *yaml.Node, s *Scenario) {
 	slices.SortFunc(s.pools, func(a, b poolSetup) int { return cmp.Compare(a.name, b.name) })
 	for i := range s.pools {
@@ -60,7 +60,7 @@ func (p *parser) start(n *yaml.Node, s *Scenario) {
 	p.claimedOnce(members, s)
 }
 
-// perPool reads a revision for all, or one for each pool and group by name.
+// perPool reads a revision for all pools, or one for each pool and group by name.
 func (p *parser) perPool(n *yaml.Node, s *Scenario, what string, put func(*poolSetup, rollout.Revision)) {
 	if n.Kind != yaml.MappingNode {
 		r := rollout.Revision(p.word(n, what))
@@ -113,8 +113,7 @@ func (p *parser) startMembers(n *yaml.Node, s *Scenario) {
 	}
 }
 
-// fill makes the members that nothing was said about: the size asks for them,
-// and they are free and of revision A.
+// fill adds the default members: as many as replicas, free and of revision A.
 func (q *poolSetup) fill() {
 	n := 1
 	if r, ok := q.spec["replicas"].(int); ok {
@@ -125,7 +124,7 @@ func (q *poolSetup) fill() {
 	}
 }
 
-// members reads a list of members; each line may stand for several.
+// members reads a list of members; an item with count is several members.
 func (p *parser) members(n *yaml.Node) []memberSetup {
 	var list []memberSetup
 	taken := map[int]bool{}
@@ -193,8 +192,7 @@ func (p *parser) occupancy(n *yaml.Node) rollout.Occupancy {
 	return rollout.Idle
 }
 
-// hold reads a hold: "until 1h", or a reason that holds without an end; empty
-// for none.
+// hold reads a hold: "until 1h", or a reason, which holds for ever; empty for none.
 func (p *parser) hold(n *yaml.Node) (held bool, until time.Duration) {
 	s := p.text(n, "hold")
 	after, ok := strings.CutPrefix(s, "until ")
@@ -208,8 +206,8 @@ func (p *parser) hold(n *yaml.Node) (held bool, until time.Duration) {
 	return true, d
 }
 
-// claimedOnce makes sure that no claim holds two members, and names the claims
-// that were given none.
+// claimedOnce checks that no claim holds two members, and gives names to claims
+// without one.
 func (p *parser) claimedOnce(at *yaml.Node, s *Scenario) {
 	seen := map[string]bool{}
 	for i := range s.pools {
@@ -240,8 +238,8 @@ func (p *parser) claimedOnce(at *yaml.Node, s *Scenario) {
 	}
 }
 
-// mostOf is the revision that most of the members have that have served: on a
-// tie, and if none of theirs is known, the target; empty if none has served.
+// mostOf returns the most frequent revision of the members that have served. It is
+// the target on a tie or if all are unknown, and empty if no member has served.
 func mostOf(members []memberSetup, target rollout.Revision) (best rollout.Revision) {
 	n := map[rollout.Revision]int{}
 	most, ties, served := 0, 0, false
@@ -265,6 +263,5 @@ func mostOf(members []memberSetup, target rollout.Revision) (best rollout.Revisi
 	return best
 }
 
-// served reports whether the member's body has been in service before the
-// story starts.
+// served reports whether the member's body was in service before the start.
 func (m *memberSetup) served() bool { return m.state != stateProvisioning }

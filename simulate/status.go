@@ -11,24 +11,24 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// StatusMap is a pool's status as expressions see it: as JSON has it, with whole
-// numbers, and with every field, those included that JSON leaves out.
+// StatusMap returns a pool's status for expressions: its JSON form, with integers,
+// and including fields that JSON omits.
 func StatusMap(st *v1alpha1.PoolStatus) map[string]any {
 	full := map[string]any{
 		"observedGeneration": int64(0), "selector": "", "currentRevision": "", "targetRevision": "",
 		"conditions": []any{}, "rollout": map[string]any{},
 	}
-	said := map[string]any{}
+	decoded := map[string]any{}
 	data, err := json.Marshal(st)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.UseNumber()
-		err = d.Decode(&said)
+		err = d.Decode(&decoded)
 	}
 	if err != nil {
-		return full // a status is made of what JSON can say
+		return full // cannot happen: every status can be encoded
 	}
-	for k, v := range said {
+	for k, v := range decoded {
 		full[k] = whole(v)
 	}
 	if ro, ok := full["rollout"].(map[string]any); ok {
@@ -41,7 +41,7 @@ func StatusMap(st *v1alpha1.PoolStatus) map[string]any {
 	return full
 }
 
-// whole makes the numbers in a JSON value integers.
+// whole converts the numbers in a JSON value to integers.
 func whole(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -62,15 +62,15 @@ func whole(v any) any {
 	return v
 }
 
-// statusMap is what the pool's status says.
+// statusMap returns the pool's status for expressions.
 func (p *pool) statusMap() map[string]any {
-	if p.said == nil {
-		p.said = StatusMap(p.apiStatus())
+	if p.statusCache == nil {
+		p.statusCache = StatusMap(p.apiStatus())
 	}
-	return p.said
+	return p.statusCache
 }
 
-// apiStatus is the status as the API has it.
+// apiStatus converts the status to the API's type.
 func (p *pool) apiStatus() *v1alpha1.PoolStatus {
 	st := &p.status
 	if st.generation == 0 {
@@ -113,8 +113,8 @@ func second(t time.Time) *metav1.Time {
 	return &s
 }
 
-// sinceOf is since when each reason has kept members: as before if it did then,
-// else now.
+// sinceOf returns since when each reason has kept members: now for new reasons, and
+// the old time for others.
 func sinceOf(old map[rollout.Reason]time.Time, blockers []rollout.Tally, now time.Time) map[rollout.Reason]time.Time {
 	since := make(map[rollout.Reason]time.Time, len(blockers))
 	for _, t := range blockers {

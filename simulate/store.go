@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// actor is who writes.
+// actor is the writer of an object.
 type actor uint8
 
 const (
@@ -20,54 +20,54 @@ const (
 	byBinder               // the claim controller
 )
 
-// slot is one stored version of a member. It is never changed: a write stores
-// another one, so that a pointer is as good as a resource version.
+// slot is one stored version of a member. It is immutable: a write stores another
+// one, so that a pointer serves as resource version.
 type slot struct {
 	rollout.Member
-	// claim and claimUID are who holds it, boundAt since when and expiresAt
-	// until when; empty and 0 for nobody, and for no end.
-	// LastClaim is the last one that held it.
+	// claim and claimUID name the claim that holds it, from boundAt to expiresAt; all
+	// empty for no claim, expiresAt 0 for no end. lastClaim is the UID of the last
+	// claim that held it.
 	claim              string
 	claimUID           int64
 	lastClaim          int64
 	boundAt, expiresAt time.Duration
 	// holdUntil is when its hold ends; 0 for none.
 	holdUntil time.Duration
-	// recycle is the incarnation for which somebody wants another body, skip the
-	// target to which somebody gave up on bringing it.
+	// recycle is the incarnation whose replacement was requested, skip the target that
+	// the slot stays off.
 	recycle     int64
 	skip        rollout.Revision
 	role, shard string
 	by          actor
-	// watch is what the judge remembers of it, for no controller to read.
+	// watch belongs to the judge; no controller reads it.
 	watch watch
 }
 
-// held tells whether a hold is in force, by the controllers' clock.
+// held reports whether the hold is in force, by the controllers' clock.
 func (s *slot) held(now time.Duration) bool { return s.holdUntil > 0 && now < s.holdUntil }
 
-// inService as the design defines it, from what is recorded.
+// inService reports whether the member is in service by its record, as the design
+// defines it.
 func (s *slot) inService() bool {
 	healthy := s.Phase == rollout.Available || s.Phase == rollout.InClaim
 	return healthy && (s.claimUID != 0 || !s.Cordoned && !s.Deleting && !s.disrupted())
 }
 
-// disrupted tells whether a disruption of this very incarnation is recorded.
+// disrupted reports whether a disruption of the current incarnation is recorded.
 func (s *slot) disrupted() bool {
 	return s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation >= s.Incarnation
 }
 
-// goes tells whether its body is on its way out already, and nothing takes that
-// back.
-func (s *slot) goes() bool {
+// isGoing reports whether the body is on its way out and cannot be withdrawn.
+func (s *slot) isGoing() bool {
 	cause := s.Disruption.Cause
 	return s.disrupted() && (s.Phase == rollout.Terminating || cause == rollout.ClaimEnded || cause == rollout.BodyFailed)
 }
 
-// leaves tells whether the slot is to go.
+// leaves reports whether the slot is to be removed.
 func (s *slot) leaves() bool { return s.Deleting || s.disrupted() && s.Disruption.Remove }
 
-// slots are members by index.
+// slots are members sorted by index.
 type slots []*slot
 
 func (l slots) find(index int) (int, bool) {
@@ -91,7 +91,7 @@ func (l slots) get(index int) *slot {
 	return nil
 }
 
-// put stores a version at the index; nil removes it.
+// put stores a version at the index; nil removes the slot.
 func (l *slots) put(index int, s *slot) {
 	i, ok := l.find(index)
 	switch {
@@ -104,29 +104,29 @@ func (l *slots) put(index int, s *slot) {
 	}
 }
 
-// specRecord is one version of what users say of a pool.
+// specRecord is one version of a pool's spec.
 type specRecord struct {
 	raw spec
 	// generation counts the versions.
 	generation int64
 	target     rollout.Revision
 	deleting   bool
-	// retry is the round that was asked for last, sources the names of those
-	// that it reads.
+	// retry is the last request for another round, sources the names of the pool's
+	// sources.
 	retry   retryRequest
 	sources []string
 	policy  rollout.Policy
 	life    rollout.Lifecycle
 	windows snapshot.Windows
 	claims  *v1alpha1.Claims
-	// heartbeat is how often a claim has to be renewed, 0 for never; notify has
-	// those asked to let go whose member is stale.
+	// heartbeat is how often a claim has to be renewed, 0 for never. notify: holders
+	// of stale members are asked to release them.
 	heartbeat time.Duration
 	notify    bool
 	err       error
 }
 
-// stateRecord is one version of what the pool controller remembers.
+// stateRecord is one version of the pool controller's state.
 type stateRecord struct {
 	target, current rollout.Revision
 	records         []rollout.Record
@@ -134,7 +134,7 @@ type stateRecord struct {
 	retried retryRequest
 }
 
-// record is what is stored with the revision.
+// record returns the record of a revision; an empty one if none is stored.
 func (r *stateRecord) record(id rollout.Revision) rollout.Record {
 	for i := range r.records {
 		if r.records[i].ID == id {
@@ -144,8 +144,8 @@ func (r *stateRecord) record(id rollout.Revision) rollout.Record {
 	return rollout.Record{ID: id}
 }
 
-// targetOf is the revision that members are brought to: the template's, or,
-// after that one was rolled back, the current one.
+// targetOf returns the revision to which members are brought: the template's, or
+// the current one after a rollback.
 func targetOf(spec *specRecord, state *stateRecord) rollout.Revision {
 	if state.target == spec.target && state.record(spec.target).RolledBack {
 		return state.current
@@ -153,10 +153,10 @@ func targetOf(spec *specRecord, state *stateRecord) rollout.Revision {
 	return spec.target
 }
 
-// target is that in truth.
+// target returns that revision from the stored records.
 func (p *pool) target() rollout.Revision { return targetOf(p.spec, p.state) }
 
-// with is the next version, with the record.
+// with returns the next version, with the record in place of that of its revision.
 func (r *stateRecord) with(rec rollout.Record) *stateRecord {
 	next := *r
 	next.records = slices.Clone(r.records)
@@ -170,21 +170,20 @@ func (r *stateRecord) with(rec rollout.Record) *stateRecord {
 	return &next
 }
 
-// status is what the pool controller has last written about the pool.
+// status is the pool's status as last written.
 type status struct {
 	conditions conditions
 	blockers   []rollout.Tally
 	verdicts   []verdict
 	next       string
-	// surge is how many surplus slots the last plan left on purpose, size the
-	// number of members for which it made slots.
+	// surge is the number of surge slots of the last plan, size the number of members
+	// for which it made slots.
 	surge, size int
-	// counts are those of the last plan, waiting the claims that waited then.
+	// counts are those of the last plan, waiting its number of waiting claims.
 	counts  rollout.Counts
 	waiting int
-	// generation is that of the spec that it went by; target, current and aim
-	// what the template said then, the current revision and the one that members
-	// were brought to.
+	// generation is that of the plan's spec; target, current and aim are the
+	// template's revision, the current one and the one to which members were brought.
 	generation           int64
 	target, current, aim rollout.Revision
 	// since is when each blocker appeared.
@@ -197,7 +196,7 @@ type verdict struct {
 	reason rollout.Reason
 }
 
-// verdict is what was last said to keep the member from being updated.
+// verdict returns the member's blocker in the last status; empty for none.
 func (p *pool) verdict(index int) rollout.Reason {
 	list := p.status.verdicts
 	i, ok := slices.BinarySearchFunc(list, index, func(v verdict, i int) int { return v.index - i })
@@ -207,9 +206,9 @@ func (p *pool) verdict(index int) rollout.Reason {
 	return list[i].reason
 }
 
-// put stores a new version of a slot in place of the old one, unless somebody
-// else was faster: nil for old makes the slot, nil for next removes it. False
-// ends what the writer is doing: it lost, or it is dead.
+// put replaces the stored version old by next, unless another writer was faster; nil
+// for old creates the slot, nil for next removes it. It returns false if the writer
+// must stop: the write was a conflict, or the controllers crashed.
 func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	w := p.w
 	if by != byWorld && w.down {
@@ -222,24 +221,24 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 		index = old.Index
 	}
 	if p.slots.get(index) != old {
-		w.saying(byNames[by], func() string {
-			return "is too late for " + p.member(index) + ", which has changed meanwhile"
+		w.sayLazily(byNames[by], func() string {
+			return "has a conflict on " + p.member(index) + ", which has changed meanwhile"
 		})
 		return false
 	}
 	if next != nil {
-		next.watch = p.watched(old, next)
+		next.watch = p.nextWatch(old, next)
 	}
 	p.slots.put(index, next)
 	p.counts.touch(index)
-	w.judge.stored(p, old, next)
-	p.carries(old, next)
+	w.judge.checkSlotWrite(p, old, next)
+	p.updateHolders(old, next)
 	w.writes++
 	if by != byWorld {
 		p.writes++
 	}
 	if say != nil {
-		w.saying(byNames[by], say)
+		w.sayLazily(byNames[by], say)
 	}
 	p.publish(by, index, func(c *cache) { c.slots.put(index, next) })
 	if next == nil {
@@ -250,8 +249,8 @@ func (p *pool) put(by actor, old, next *slot, say func() string) bool {
 	return by == byWorld || !w.down
 }
 
-// carries notes which claim a slot carries.
-func (p *pool) carries(old, next *slot) {
+// updateHolders records which slot carries which claim.
+func (p *pool) updateHolders(old, next *slot) {
 	var was, is int64
 	if old != nil {
 		was = old.claimUID
@@ -264,15 +263,15 @@ func (p *pool) carries(old, next *slot) {
 	}
 	if was != 0 && p.holders[was] == old.Index {
 		delete(p.holders, was)
-		p.attend(was)
+		p.updateUnserved(was)
 	}
 	if is != 0 {
 		p.holders[is] = next.Index
-		p.attend(is)
+		p.updateUnserved(is)
 	}
 }
 
-// putSpec stores what a user says.
+// putSpec stores a new version of the spec.
 func (p *pool) putSpec(next *specRecord) {
 	next.generation = p.spec.generation + 1
 	p.spec = next
@@ -281,16 +280,16 @@ func (p *pool) putSpec(next *specRecord) {
 	p.w.changed()
 }
 
-// putState stores what the pool controller wants to remember.
+// putState replaces the pool controller's state, and returns false as put does.
 func (p *pool) putState(old, next *stateRecord, say func() string) bool {
 	if p.w.down || p.state != old {
 		return false
 	}
-	p.w.judge.remembers(p, old, next)
+	p.w.judge.checkRecords(p, old, next)
 	p.state = next
 	p.w.writes++
 	if say != nil {
-		p.w.saying(byNames[byPlanner], say)
+		p.w.sayLazily(byNames[byPlanner], say)
 	}
 	p.publish(byPlanner, stateKey, func(c *cache) { c.state = next })
 	p.w.changed()
@@ -299,5 +298,5 @@ func (p *pool) putState(old, next *stateRecord, say func() string) bool {
 
 var byNames = [...]string{"world", "pool", "member", "claim"}
 
-// member is a slot's name.
+// member returns the name of the slot at the index.
 func (p *pool) member(index int) string { return p.name + "-" + strconv.Itoa(index) }

@@ -10,8 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// entry is one thing that happens to the world, at a time or when an
-// expression becomes true.
+// entry is an edit at a time, or at each time an expression becomes true.
 type entry struct {
 	line   int
 	at     time.Duration
@@ -21,14 +20,14 @@ type entry struct {
 	edit   edit
 }
 
-// verbs are the fields of an entry that say what happens; an entry has one,
-// but for those about a member, of which it may have several.
+// verbs are the fields of which an entry has exactly one. An entry about a member
+// has attributes instead, one or more.
 var verbs = []string{
 	"revise", "claim", "claims", "churn", "release", "renew", "set", "do", "source", "clock", "create", "delete",
 	"crash", "lose", "upgrade", "world", "leader", "restore",
 }
 
-// attributes are what an entry may say about one member.
+// attributes are the changes of a member that an entry may have.
 var attributes = []string{"health", "occupancy", "role", "hold", "cost", "revision", "do", "stop", "refuse", "delete"}
 
 func (p *parser) timeline(n *yaml.Node, s *Scenario) {
@@ -40,14 +39,14 @@ func (p *parser) timeline(n *yaml.Node, s *Scenario) {
 	slices.SortStableFunc(s.timeline, func(a, b entry) int { return int(a.at - b.at) })
 }
 
-// line is an entry as it is written: its fields by name.
+// line is an entry in YAML: its fields by name.
 type line struct {
 	n      *yaml.Node
 	fields map[string]*yaml.Node
 	used   map[string]bool
 }
 
-// take returns the field and notes that it means something here.
+// take returns the field and marks it as used.
 func (l *line) take(name string) *yaml.Node {
 	l.used[name] = true
 	return l.fields[name]
@@ -78,7 +77,7 @@ func (p *parser) entry(n *yaml.Node, s *Scenario) (entry, bool) {
 	return e, len(p.errs) == before && e.edit != nil
 }
 
-// moment reads when the entry happens.
+// moment reads the time or the expression of the entry.
 func (p *parser) moment(l *line, s *Scenario, e *entry) {
 	at, when := l.take("at"), l.take("when")
 	switch {
@@ -94,7 +93,7 @@ func (p *parser) moment(l *line, s *Scenario, e *entry) {
 	}
 }
 
-// subject reads which pool the entry is about.
+// subject reads the pool of the entry.
 func (p *parser) subject(l *line, s *Scenario, e *entry) {
 	n := l.take("pool")
 	switch {
@@ -106,32 +105,32 @@ func (p *parser) subject(l *line, s *Scenario, e *entry) {
 	case len(s.pools) == 1:
 		e.pool = s.pools[0].name
 	case s.several && needsPool(l) && len(s.pools) > 0:
-		p.fail(l.n, "timeline entry: which pool?")
+		p.fail(l.n, "timeline entry: there are several pools; add pool")
 	}
 }
 
-// everywhere are the verbs that are about no pool in particular.
+// everywhere are the verbs that are not about one pool.
 var everywhere = []string{"crash", "lose", "upgrade", "world", "release", "renew", "source", "clock", "leader", "restore"}
 
 func needsPool(l *line) bool { return !slices.ContainsFunc(everywhere, l.has) }
 
-// edit reads what happens.
+// edit reads the verb or the attributes of an entry.
 func (p *parser) edit(l *line) edit {
 	if l.has("member") && !l.has("claim") {
 		return p.memberEdit(l)
 	}
-	var said []string
+	var found []string
 	for _, v := range verbs {
 		if l.has(v) {
-			said = append(said, v)
+			found = append(found, v)
 		}
 	}
-	if len(said) != 1 {
+	if len(found) != 1 {
 		p.fail(l.n, "timeline entry: exactly one of %s and member is needed", strings.Join(verbs, ", "))
 		return nil
 	}
-	n := l.take(said[0])
-	switch said[0] {
+	n := l.take(found[0])
+	switch found[0] {
 	case "do":
 		return p.doEdit(l, n)
 	case "source":
@@ -142,7 +141,7 @@ func (p *parser) edit(l *line) edit {
 		p.oneOf(n, "create", "pool")
 		return createPoolEdit{}
 	case "leader", "restore":
-		return p.laterEdit(said[0], n)
+		return p.plannedEdit(found[0], n)
 	case "revise":
 		return reviseEdit{rollout.Revision(p.word(n, "revise"))}
 	case "claim":
@@ -258,13 +257,13 @@ func (p *parser) upgradeEdit(n *yaml.Node) edit {
 
 func (p *parser) memberEdit(l *line) edit {
 	e := memberEdit{index: p.number(l.take("member"), "member", 0, maxMembers-1)}
-	said := 0
+	changes := 0
 	for _, name := range attributes {
 		n := l.take(name)
 		if n == nil {
 			continue
 		}
-		said++
+		changes++
 		switch name {
 		case "health":
 			e.health = p.oneOf(n, "health", "Down", "Up", "Flap")
@@ -300,8 +299,8 @@ func (p *parser) memberEdit(l *line) edit {
 			e.remove = p.oneOf(n, "delete", "body", "slot")
 		}
 	}
-	if said == 0 {
-		p.fail(l.n, "timeline entry: what about member %d? Say one of %s", e.index, strings.Join(attributes, ", "))
+	if changes == 0 {
+		p.fail(l.n, "timeline entry: nothing changes for member %d; add one of %s", e.index, strings.Join(attributes, ", "))
 	}
 	return e
 }

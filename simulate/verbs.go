@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// What `do` may say: to a member, and to a pool.
+// The commands of `do`, for a member and for a pool.
 var (
 	memberDos = []string{doRecycle, doSkip, doCordon, doUncordon}
 	poolDos   = []string{doRetry, doUndo}
@@ -25,7 +25,7 @@ const (
 	doUndo     = "undo"
 )
 
-// memberDo reads what is done to a member.
+// memberDo reads the command for a member.
 func (p *parser) memberDo(n *yaml.Node) string {
 	if s := p.text(n, "do"); slices.Contains(poolDos, s) {
 		p.fail(n, "do: %s is for a whole pool: leave member out", s)
@@ -34,7 +34,7 @@ func (p *parser) memberDo(n *yaml.Node) string {
 	return p.oneOf(n, "do with a member", memberDos...)
 }
 
-// doEdit reads what is done to a whole pool.
+// doEdit reads the command for a whole pool.
 func (p *parser) doEdit(l *line, n *yaml.Node) edit {
 	s := p.text(n, "do")
 	switch {
@@ -54,7 +54,7 @@ func (p *parser) doEdit(l *line, n *yaml.Node) edit {
 	return undoEdit{rollout.Revision(p.word(to, "to"))}
 }
 
-// sourceEdit reads what a source says from now on.
+// sourceEdit reads a change of a source's content.
 func (p *parser) sourceEdit(l *line, n *yaml.Node) edit {
 	e := sourceEdit{name: p.word(n, "source")}
 	c := l.take("content")
@@ -66,7 +66,7 @@ func (p *parser) sourceEdit(l *line, n *yaml.Node) edit {
 	return e
 }
 
-// clockEdit reads how far the controllers' clock is set back or forward.
+// clockEdit reads a jump of the controllers' clock.
 func (p *parser) clockEdit(n *yaml.Node) edit {
 	var e clockEdit
 	p.fields(n, "clock", map[string]func(*yaml.Node){
@@ -85,7 +85,7 @@ func (p *parser) clockEdit(n *yaml.Node) edit {
 	return e
 }
 
-// flap reads how a body goes up and down.
+// flap reads the times of a flap.
 func (p *parser) flap(l *line) *flap {
 	f := &flap{until: longest}
 	up, down := l.take("up"), l.take("down")
@@ -100,7 +100,7 @@ func (p *parser) flap(l *line) *flap {
 	return f
 }
 
-// stop reads how long a body takes to go: negative for ever.
+// stop reads a stop time; negative for ever.
 func (p *parser) stop(n *yaml.Node) *time.Duration {
 	d := time.Duration(-1)
 	if n.Kind == yaml.ScalarNode && n.Value == "never" {
@@ -113,14 +113,14 @@ func (p *parser) stop(n *yaml.Node) *time.Duration {
 	return &d
 }
 
-// pendingEdit is an entry that the format knows and the simulator does not
-// play yet. A scenario that has one waits.
-type pendingEdit struct{}
+// unplayedEdit is an entry that the simulator does not play yet. A scenario that has
+// one waits.
+type unplayedEdit struct{}
 
-func (pendingEdit) apply(*world, *pool) {}
+func (unplayedEdit) apply(*world, *pool) {}
 
-// laterEdit reads a verb that is not played yet.
-func (p *parser) laterEdit(verb string, n *yaml.Node) edit {
+// plannedEdit reads a verb that is not played yet.
+func (p *parser) plannedEdit(verb string, n *yaml.Node) edit {
 	p.need(verb)
 	switch verb {
 	case "leader":
@@ -132,7 +132,7 @@ func (p *parser) laterEdit(verb string, n *yaml.Node) edit {
 			"without": func(v *yaml.Node) { p.oneOf(v, "restore.without", "status") },
 		})
 	}
-	return pendingEdit{}
+	return unplayedEdit{}
 }
 
 // elsewhere reports whether the entry is about a group, a budget or a namespace.
@@ -148,8 +148,7 @@ func (l *line) elsewhere(s *Scenario) bool {
 	return len(s.pools) == 0 && len(s.groups) == 1 && needsPool(l)
 }
 
-// elsewhere reads an entry about a group, a budget or a namespace, as far as
-// the format goes.
+// elsewhere reads an entry about a group, a budget or a namespace.
 func (p *parser) elsewhere(l *line, s *Scenario) edit {
 	group, budget, namespace := l.take("group"), l.take("budget"), l.take("namespace")
 	switch {
@@ -170,19 +169,19 @@ func (p *parser) elsewhere(l *line, s *Scenario) edit {
 			return nil
 		}
 		p.oneOf(n, "delete with a namespace", "namespace")
-		return pendingEdit{}
+		return unplayedEdit{}
 	case group != nil:
 		if name := p.word(group, "group"); !slices.Contains(s.groups, name) {
 			p.fail(group, "there is no group %q", name)
 		}
 	case len(s.groups) != 1:
-		p.fail(l.n, "timeline entry: which group?")
+		p.fail(l.n, "timeline entry: there is not exactly one group; add group")
 	}
 	return p.groupEdit(l)
 }
 
-// oneVerb takes the only one of the verbs that the entry has; nil if there is
-// not exactly one.
+// oneVerb takes the entry's only verb of the list; the node is nil if there is not
+// exactly one.
 func (p *parser) oneVerb(l *line, about string, verbs ...string) (verb string, n *yaml.Node) {
 	for _, v := range verbs {
 		if !l.has(v) {
@@ -212,7 +211,7 @@ func (p *parser) budgetEdit(l *line) edit {
 	default:
 		p.oneOf(n, "create with a budget", "budget")
 	}
-	return pendingEdit{}
+	return unplayedEdit{}
 }
 
 func (p *parser) groupEdit(l *line) edit {
@@ -232,10 +231,10 @@ func (p *parser) groupEdit(l *line) edit {
 	default:
 		p.oneOf(n, verb+" with a group", "group")
 	}
-	return pendingEdit{}
+	return unplayedEdit{}
 }
 
-// groupMember reads what happens to one member of a group.
+// groupMember reads an entry about one member of a group.
 func (p *parser) groupMember(l *line) edit {
 	own := 0
 	if n := l.take("roll"); n != nil {
@@ -248,8 +247,8 @@ func (p *parser) groupMember(l *line) edit {
 	}
 	if own > 0 && !slices.ContainsFunc(attributes, l.has) {
 		p.number(l.take("member"), "member", 0, maxMembers-1)
-		return pendingEdit{}
+		return unplayedEdit{}
 	}
 	p.memberEdit(l)
-	return pendingEdit{}
+	return unplayedEdit{}
 }

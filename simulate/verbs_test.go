@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// What people do with pawl, and what else the format adds for pools, happens as
-// it does on a real API server, and is told in a sentence.
+// Commands of pawl, and other edits of pools, work as on a real API server, and the
+// narrative describes each in a sentence.
 func TestVerbs(t *testing.T) {
 	const head = "name: story\nwhy: a test\n"
 	cases := map[string]struct {
 		reason, text string
-		told         []string
+		narrative    []string
 	}{
-		"recycle": {"another body, through the gates of a rollout", `
+		"recycle": {"the member gets another body, within the rollout's limits", `
 pool: {replicas: 3, update: {type: RollingUpdate}}
 timeline:
   - {at: 10s, member: 1, do: recycle}
   - {at: 10s, member: 5, do: recycle}
 expect: {finally: ["free == 3 && m[1].incarnation == 2 && m[0].incarnation == 1"], creates: 1, deletes: 1}
 `, []string{"asks for another body of pool-1", "another body was asked for"}},
-		"recycle without a body": {"pawl refuses it", `
+		"recycle without a body": {"pawl refuses a member without a body", `
 pool: {replicas: 1}
 world: {capacity: 0}
 start: {members: []}
@@ -39,12 +39,12 @@ timeline:
 expect:
   at: {9m: ["m[0].revision == 'A' && m[1].revision == 'B'", "m[0].blocker == 'Held'"]}
   finally: ["updated == 2 && target == 'C'"]
-`, []string{"gives up on bringing to the target pool-0"}},
-		"skip nothing": {"there is nothing to fall back to", `
+`, []string{"skips the target in pool-0"}},
+		"skip nothing": {"without a former revision there is nothing to fall back to", `
 pool: {replicas: 1}
 timeline: [{at: 10s, member: 0, do: skip}]
 `, []string{"cannot skip pool-0: the target A is the current revision"}},
-		"cordon": {"nobody gets the member until it is uncordoned", `
+		"cordon": {"no claim gets the member until it is uncordoned", `
 pool: {replicas: 1}
 timeline:
   - {at: 10s, member: 0, do: cordon}
@@ -54,7 +54,7 @@ expect:
   at: {50s: ["claims.c.phase == 'Pending' && waiting == 1 && free == 0"]}
   finally: ["claims.c.phase == 'Bound' && waiting == 0"]
 `, []string{"cordons pool-0", "uncordons pool-0"}},
-		"retry": {"one more round, where what was wrong lay elsewhere", `
+		"retry": {"one more round works after a cause outside the template is fixed", `
 pool: {replicas: 2, update: {type: RollingUpdate, failureLimit: 1}}
 world: {boot: 10s, bootTimeout: 1m, revisions: {B: {outcome: NeverReady}}}
 timeline:
@@ -65,8 +65,8 @@ timeline:
 expect:
   at: {10m30s: ["conditions.Updated.reason == 'UpdateHalted'"]}
   finally: ["updated == 2 && target == 'B'"]
-`, []string{"asks pool to retry revision A, which has not halted: nothing is done", "asks pool to retry revision B", "grants B one more round"}},
-		"undo": {"the template of a revision is back", `
+`, []string{"asks pool to retry revision A, which has not halted: nothing to do", "asks pool to retry revision B", "grants B one more round"}},
+		"undo": {"undo restores the template of a revision", `
 pool: {replicas: 2, update: {type: RollingUpdate}}
 timeline:
   - {at: 10s, revise: B}
@@ -74,8 +74,8 @@ timeline:
   - {at: 20m, do: undo, to: A}
   - {at: 20m, do: undo, to: Z}
 expect: {finally: ["target == 'A' && updated == 2"]}
-`, []string{"edits the template of pool: A, and it was B", "cannot undo to A: the template of pool is that already", "cannot undo to Z: pool has no such revision"}},
-		"source": {"content makes a revision, and the same content the same one", `
+`, []string{"edits the template of pool from B to A", "cannot undo to A: pool has this template already", "cannot undo to Z: pool has no such revision"}},
+		"source": {"other content is another revision, and the same content the same one", `
 pool: {replicas: 1, update: {type: RollingUpdate}}
 timeline:
   - {at: 10s, source: scripts, content: "2"}
@@ -88,8 +88,8 @@ expect:
     15m: ["target == \"A'\""]
     25m: ["target == \"A''\" && updated == 1"]
     35m: ["target == 'A' && updated == 1"]
-`, []string{`changes the content of source scripts to "2"`, "cannot undo to A: sources said something else then"}},
-		"clock back": {"what is stored stays, and nothing happens because of it", `
+`, []string{`changes the content of source scripts to "2"`, "cannot undo to A: it was made with other content of sources"}},
+		"clock back": {"stored times stay valid, and nothing is disrupted", `
 pool: {replicas: 2, update: {type: RollingUpdate}, claims: {heartbeat: 10m}}
 timeline:
   - {at: 10s, claim: c}
@@ -111,7 +111,7 @@ expect:
   at: {5m: ["stale == 1"]}
   finally: ["updated == 1"]
 `, []string{"sets the controllers' clock forward by 2h0m0s"}},
-		"stop": {"the body hangs, and then it does not", `
+		"stop": {"the body hangs until its stop time is set again", `
 pool: {replicas: 2, update: {type: RollingUpdate}}
 timeline:
   - {at: 5s, member: 0, stop: never}
@@ -121,14 +121,14 @@ expect:
   at: {29m: ["m[0].phase == 'Terminating'"]}
   finally: ["updated == 2"]
 `, []string{"body pool-0#1 does not stop from now on", "body pool-0#1 stops within 10s from now on"}},
-		"flap": {"up and down until a time, and up after it", `
+		"flap": {"the body is up and down in turn until a time, and up after it", `
 pool: {replicas: 1}
 timeline: [{at: 1m, member: 0, health: Flap, up: 20s, down: 10s, until: 3m}]
 expect:
   at: {1m19s: ["inService == 1"], 1m25s: ["inService == 0"], 1m35s: ["inService == 1"]}
   finally: ["inService == 1"]
 `, []string{"body pool-0#1 goes up for 20s and down for 10s, in turn", "body pool-0#1 goes Down", "body pool-0#1 goes Up"}},
-		"create again": {"once the former one is gone", `
+		"create again": {"the pool is created once the former one is gone", `
 pool: {replicas: 2}
 timeline:
   - {at: 10s, create: pool}
@@ -138,15 +138,15 @@ expect:
   at: {1m4s: ["members == 2"]}
   finally: ["members == 2 && free == 2 && m[0].incarnation == 1"]
   creates: 2
-`, []string{"cannot create pool: it is there", "cannot create pool before the former one is gone, and tries again", "creates pool again"}},
-		"a claimed slot": {"the API forbids that it is deleted", `
+`, []string{"cannot create pool: it exists", "cannot create pool: the former one is not gone yet; tries again", "creates pool again"}},
+		"a claimed slot": {"the API refuses to delete a claimed member", `
 pool: {replicas: 1}
 timeline:
   - {at: 1s, claim: c}
   - {at: 2s, member: 0, delete: slot}
 expect: {always: ["members == 1"]}
-`, []string{"cannot delete pool-0: a claimed member is not deleted"}},
-		"a date": {"windows are at times of the day", `
+`, []string{"cannot delete pool-0: it is claimed; release the claim first"}},
+		"a date": {"windows depend on the date and the time of day", `
 pool: {replicas: 1, update: {type: RollingUpdate, windows: [{schedule: "30 0 * * *", duration: 1h}]}}
 world: {date: 2026-03-28T23:00:00Z}
 timeline: [{at: 1s, revise: B}]
@@ -155,14 +155,14 @@ expect:
   at: {1h29m: ["stale == 1 && blockers.OutsideWindow == 1"]}
   finally: ["updated == 1"]
 `, nil},
-		"refused": {"births that were refused are counted, and are no births", `
+		"refused": {"refused births are counted, but not as creates", `
 pool: {replicas: 1}
 world: {revisions: {A: {outcome: CreateError}}}
 start: {members: []}
 run: 5m
 expect: {finally: ["refused > 1 && creates == 0"]}
 `, nil},
-		"what the status says": {"the map is what the API has", `
+		"what the status says": {"the map has the fields of the API", `
 pool: {replicas: 2, update: {type: RollingUpdate}}
 timeline: [{at: 10s, revise: B}]
 run: 20s
@@ -174,13 +174,13 @@ expect:
     - "status.conditions.exists(c, c.type == 'Updated' && c.reason == 'RollingUpdate')"
     - "status.observedGeneration == 2 && next.contains('1')"
 `, nil},
-		"writes": {"three for a first body", `
+		"writes": {"the first body of each slot takes three writes", `
 pool: {replicas: 2}
 start: {members: []}
 timeline: [{at: 2m, member: 0, hold: reason}]
 expect: {finally: ["writes == 6"]}
 `, nil},
-		"none is current": {"where nothing has served there is nothing to go back to", `
+		"none is current": {"before a member has served there is no current revision", `
 pool: {replicas: 1}
 start: {members: []}
 run: 1s
@@ -193,20 +193,19 @@ expect: {always: ["current == '' || free == 1"]}
 			for i := range r.Failures {
 				t.Errorf("%s: %v: %s\n%s", c.reason, r.Failures[i].At, r.Failures[i].short(), r.Failures[i].State)
 			}
-			for _, text := range c.told {
+			for _, text := range c.narrative {
 				if !strings.Contains(r.String(), text) {
-					t.Errorf("%s: it is not told that %q in\n%s", c.reason, text, r)
+					t.Errorf("%s: the narrative does not have %q:\n%s", c.reason, text, r)
 				}
 			}
 		})
 	}
 }
 
-// Of an edit that changes several things nobody sees a half, however late each
-// of them reads.
+// No controller sees half of an edit that changes several objects, even with lag.
 func TestWorld_EditIsWhole(t *testing.T) {
 	for seed := range int64(30) {
-		r := play(t, seed+1, good+`world: {lag: 20s}
+		r := play(t, seed+1, minimalScenario+`world: {lag: 20s}
 timeline:
   - {at: 10s, revise: B}
   - {at: 10s, member: 0, hold: reason}
@@ -220,8 +219,8 @@ expect: {always: ["rolling == 0 && inService == 2"]}
 	}
 }
 
-// Claims that arrive together are served together, the first one first, also by
-// a binder that sees its own writes late.
+// Claims that are made together are bound together, in their order, even by a binder
+// that sees its own writes late.
 func TestBinder_ManyAtOnce(t *testing.T) {
 	r := play(t, 1, `name: many
 why: a test
@@ -238,7 +237,7 @@ expect:
 	}
 }
 
-// What a source says is that of the pools that name it.
+// A change of a source concerns the pools that name it.
 func TestWorld_Reading(t *testing.T) {
 	w := begin(t, 1, `name: sources
 why: a test
@@ -247,27 +246,27 @@ pools:
   b: {replicas: 1}
 `)
 	if list := w.reading("scripts", nil); len(list) != 1 || list[0].name != "a" {
-		t.Errorf("scripts is read by %d pools, want by a alone", len(list))
+		t.Errorf("scripts is read by %d pools, want only a", len(list))
 	}
 	if list := w.reading("other", nil); len(list) != 2 {
-		t.Errorf("a source that no spec names is read by %d pools, want by both", len(list))
+		t.Errorf("a source that no spec names is read by %d pools, want both", len(list))
 	}
 	if list := w.reading("other", w.pools[1]); len(list) != 1 || list[0].name != "b" {
-		t.Error("the pool that is meant is not the one that reads it")
+		t.Error("with a given pool, want only that pool")
 	}
 }
 
-// A scenario that a real API server cannot play says why.
+// Unlive gives the reason for which a real API server cannot play a scenario.
 func TestScenario_Unlive(t *testing.T) {
 	cases := map[string]string{
 		"":              "",
 		"live: false\n": "it says live: false",
-		"timeline: [{at: 1s, claim: c, member: 0}]\n":                    "a Claim cannot ask for one certain member",
+		"timeline: [{at: 1s, claim: c, member: 0}]\n":                    "a Claim cannot ask for a particular member",
 		"timeline: [{at: 1s, source: s, content: x}]\n":                  "digests of sources",
 		"timeline: [{at: 1s, clock: {jump: 1h}}, {at: 2s, do: retry}]\n": "",
 	}
 	for text, want := range cases {
-		s, err := Parse("", []byte(good+text))
+		s, err := Parse("", []byte(minimalScenario+text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,21 +277,21 @@ func TestScenario_Unlive(t *testing.T) {
 }
 
 func TestBody_StopWhileStopping(t *testing.T) {
-	w := begin(t, 1, good)
+	w := begin(t, 1, minimalScenario)
 	b := w.pools[0].bodies[0]
-	b.tell()
-	b.stopsIn(-1)
+	b.stopOnce()
+	b.setStopTime(-1)
 	for w.step(time.Hour) {
 		continue
 	}
 	if b.gone() {
 		t.Fatal("a body that hangs is gone")
 	}
-	b.stopsIn(time.Second)
+	b.setStopTime(time.Second)
 	for w.step(2 * time.Hour) {
 		continue
 	}
 	if !b.gone() {
-		t.Error("a body that does not hang any more is not gone")
+		t.Error("the body still exists after its stop time was set again")
 	}
 }

@@ -9,28 +9,27 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// epoch is when a story starts that says nothing else.
+// epoch is the time at t=0 of a scenario without a date.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is one run of a scenario: everything that is stored, every body, and
-// the controllers.
+// world is one run of a scenario: the stored objects, the bodies and the
+// controllers.
 type world struct {
 	scn *Scenario
-	// exact: times are what the file says. Otherwise they vary by the seed.
+	// exact: times are those of the file. Otherwise they vary with the seed.
 	exact bool
 	rng   *rand.Rand
-	// epoch is what the clock shows at the start, now how long ago that is, and
-	// skew how far the controllers' clock is ahead of that.
+	// epoch is the time at the start, now the time since then, and skew how far the
+	// controllers' clock is ahead.
 	epoch     time.Time
 	now, skew time.Duration
 	queue     queue
 	nature    nature
 	pools     []*pool
-	// bodies are all that there are, those that terminate included.
+	// bodies counts all bodies, terminating ones included.
 	bodies int
-	// down: the controllers are dead. Each time they start they begin another
-	// life.
-	// Started is when this one began.
+	// down: the controllers have crashed, until downUntil. life counts crashes and
+	// starts; started is the time of the last start.
 	down      bool
 	downUntil time.Duration
 	life      int
@@ -38,19 +37,19 @@ type world struct {
 	// renderers counts how often the renderer has changed.
 	renderers int
 	lost      [numLosses]time.Duration
-	// hints are notices on their way to a controller that are no writes.
+	// hints counts the notifications in flight to controllers, other than writes.
 	hints  int
 	uids   int64
 	writes int
-	// editing: an edit is being made, which nobody sees half of; edited is what
-	// it has written so far.
+	// editing: an edit is being applied; edited are its writes so far, which are
+	// delivered together.
 	editing bool
-	edited  []news
+	edited  []delivery
 	judge   *judge
 	log     *log
 }
 
-// newWorld sets the scenario up at its first instant.
+// newWorld returns the world at the start of the scenario.
 func newWorld(s *Scenario, seed int64) *world {
 	w := &world{
 		scn: s, exact: seed == 1, life: 1, nature: s.world, epoch: s.date,
@@ -63,32 +62,32 @@ func newWorld(s *Scenario, seed int64) *world {
 	return w
 }
 
-// clock is how long after the start it is by the controllers' clock, which
-// somebody may set.
+// clock returns the time since the start by the controllers' clock.
 func (w *world) clock() time.Duration { return w.now + w.skew }
 
-// time is the instant, as controllers read it.
+// time returns the time by the controllers' clock.
 func (w *world) time() time.Time { return w.epoch.Add(w.clock()) }
 
-// since is when the controllers' clock shows the time, as the file counts it.
+// since converts a time of the controllers' clock to the world's time since the
+// start.
 func (w *world) since(t time.Time) time.Duration { return t.Sub(w.epoch) - w.skew }
 
-// at has something happen later, or at once but after what is happening now.
+// at schedules do at the time, or after the current event if that has passed.
 func (w *world) at(t time.Duration, do func()) {
 	w.queue.push(event{at: max(t, w.now), tie: w.tie(), do: do})
 }
 
-// first has something happen at the time before everything else.
+// first schedules do at the time, before all other events of that instant.
 func (w *world) first(t time.Duration, do func()) {
 	w.queue.push(event{at: max(t, w.now), do: do})
 }
 
-// act has the controllers do something at the time, if they are still alive.
+// act schedules do at the time, unless the controllers crash before.
 func (w *world) act(t time.Duration, do func()) {
 	w.queue.push(event{at: max(t, w.now), tie: w.tie(), life: w.life, do: do})
 }
 
-// hint has a controller told of something, as late as it is told of a write.
+// hint notifies a controller with the delay of a write.
 func (w *world) hint(tell func()) {
 	d := w.delay()
 	if d == 0 {
@@ -109,7 +108,7 @@ func (w *world) tie() uint32 {
 	return 1 + w.rng.Uint32N(1<<30)
 }
 
-// vary stretches or shrinks a time by up to a fifth.
+// vary changes a duration by up to a fifth; not if times are exact.
 func (w *world) vary(d time.Duration) time.Duration {
 	if w.exact || d == 0 {
 		return d
@@ -117,7 +116,7 @@ func (w *world) vary(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*w.rng.Float64())).Round(time.Millisecond)
 }
 
-// delay is how late one reader sees one write.
+// delay returns the delay of one write to one cache.
 func (w *world) delay() time.Duration {
 	if w.exact || w.nature.lag == 0 {
 		return w.nature.lag
@@ -125,32 +124,32 @@ func (w *world) delay() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.nature.lag) + 1)).Round(time.Millisecond)
 }
 
-// uid names an object for ever.
+// uid returns a new unique number.
 func (w *world) uid() int64 {
 	w.uids++
 	return w.uids
 }
 
-// changed tells everybody who watches that something is different now.
+// changed lets the judge check the new state, unless an edit is being applied.
 func (w *world) changed() {
 	if !w.editing {
 		w.judge.observe()
 	}
 }
 
-// atomic makes an edit of which nobody sees a half.
+// atomic applies an edit, and delivers and checks it as a whole.
 func (w *world) atomic(edit func()) {
 	before := w.editing
 	w.editing = true
 	edit()
 	w.editing = before
 	if !before {
-		w.spread()
+		w.deliverEdit()
 		w.judge.observe()
 	}
 }
 
-// loss is a kind of reads that may fail.
+// loss is a kind of read that fails.
 type loss int
 
 const (
@@ -167,7 +166,7 @@ var lossNames = []string{"occupancy", "sources", "members", "render", "roles", "
 
 func (w *world) without(l loss) bool { return w.now < w.lost[l] || w.now < w.lost[loseAll] }
 
-// unreadable is why nothing may be decided now.
+// unreadable returns the reason for which nothing may be decided now; empty for none.
 func (w *world) unreadable() rollout.Reason {
 	switch {
 	case w.without(loseMembers):
@@ -178,7 +177,7 @@ func (w *world) unreadable() rollout.Reason {
 	return ""
 }
 
-// crash kills the controllers, with everything that they know.
+// crash stops the controllers, which lose everything that is not stored.
 func (w *world) crash(long time.Duration) {
 	w.down = true
 	w.life++
@@ -192,28 +191,28 @@ func (w *world) crash(long time.Duration) {
 	})
 }
 
-// restart starts the controllers anew. They list what is stored, and act on it
-// once the list has reached them.
+// restart starts the controllers. They list everything, and act once the list has
+// arrived.
 func (w *world) restart() {
 	w.down = false
 	w.life++
 	w.hints = 0
 	w.started = w.clock()
-	w.say("controllers", "start, and know what is stored")
-	w.judge.disturb()
+	w.say("controllers", "start, and list what is stored")
+	w.judge.noteDisturbance()
 	for _, p := range w.pools {
 		p.boot()
 	}
 }
 
-// wakeAll has every controller look again.
+// wakeAll queues everything for every controller.
 func (w *world) wakeAll() {
 	for _, p := range w.pools {
 		p.wakeAll()
 	}
 }
 
-// step has the next event happen; it tells whether there was one in time.
+// step runs the next event, and reports whether there was one until the time.
 func (w *world) step(until time.Duration) bool {
 	if len(w.queue.heap) == 0 || w.queue.heap[0].at > until {
 		return false
@@ -230,12 +229,12 @@ func (w *world) step(until time.Duration) bool {
 	return true
 }
 
-// resolve makes a pool's spec into what controllers read.
+// resolve converts a pool's spec for the controllers.
 func resolve(raw spec, target rollout.Revision, bootTimeout time.Duration) *specRecord {
 	r := &specRecord{raw: raw, target: target}
 	decoded, err := raw.decode()
 	if err == nil {
-		err = refused(&decoded)
+		err = validateSpec(&decoded)
 	}
 	if err == nil {
 		r.policy, err = snapshot.Policy(&decoded)

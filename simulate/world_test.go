@@ -55,30 +55,30 @@ func TestQueue_Order(t *testing.T) {
 }
 
 func TestPool_Put_LoserChangesNothing(t *testing.T) {
-	w := begin(t, 1, good)
+	w := begin(t, 1, minimalScenario)
 	p := w.pools[0]
 	old := p.slots.get(0)
 	first, second := *old, *old
 	first.Cost, second.Cost = 1, 2
 	if !p.put(byPlanner, old, &first, nil) {
-		t.Fatal("the first write on a version wins")
+		t.Fatal("the first write on a version failed")
 	}
 	if p.put(byKeeper, old, &second, nil) {
-		t.Error("the second write on the same version loses")
+		t.Error("the second write on the same version succeeded, want a conflict")
 	}
 	if p.put(byPlanner, nil, &slot{Member: rollout.Member{Index: 0}}, nil) {
-		t.Error("a slot that is there is not made")
+		t.Error("a slot that exists was made again")
 	}
 	if got := p.slots.get(0).Cost; got != 1 {
-		t.Errorf("cost %d is stored, want that of the winner", got)
+		t.Errorf("cost %d is stored, want 1 from the first write", got)
 	}
 }
 
-// Each reader sees the writes to one object in their order, none later than
-// the lag allows, and knows of its own that it has not seen.
+// A cache receives the writes to one object in order and within the lag, and
+// hasUnseenWrites reports the controller's own writes in flight.
 func TestCache_Lag(t *testing.T) {
 	for seed := range int64(20) {
-		w := begin(t, seed+1, good+"world: {lag: 5s}\n")
+		w := begin(t, seed+1, minimalScenario+"world: {lag: 5s}\n")
 		p := w.pools[0]
 		p.boot()
 		for w.step(10 * time.Second) {
@@ -92,21 +92,21 @@ func TestCache_Lag(t *testing.T) {
 			next.Cost = int32(i)
 			p.put(byPlanner, p.slots.get(0), &next, nil)
 		}
-		if len(seen) < 3 && !c.blind() {
-			t.Fatalf("seed %d: it has not seen its own writes, and does not know", seed)
+		if len(seen) < 3 && !c.hasUnseenWrites() {
+			t.Fatalf("seed %d: writes are in flight, but hasUnseenWrites is false", seed)
 		}
 		for w.step(15 * time.Second) {
 		}
 		if !slices.Equal(seen, []int{1, 2, 3}) {
 			t.Errorf("seed %d: saw %v within the lag, want 1, 2, 3", seed, seen)
 		}
-		if c.blind() {
-			t.Errorf("seed %d: it has seen everything, and does not know", seed)
+		if c.hasUnseenWrites() {
+			t.Errorf("seed %d: no write is in flight, but hasUnseenWrites is true", seed)
 		}
 	}
 }
 
-// Dead controllers do nothing, while bodies live on; what they knew is lost.
+// Crashed controllers do nothing and lose their caches, while bodies go on.
 func TestWorld_Crash(t *testing.T) {
 	r := play(t, 1, `name: crash
 why: a test
@@ -128,7 +128,7 @@ expect:
 	for _, l := range r.Narrative {
 		at := time.Duration(l.At)
 		if at > 15*time.Second && at < 75*time.Second && l.Who != "world" {
-			t.Errorf("%v: %s %s, and is dead", l.At, l.Who, l.Text)
+			t.Errorf("%v: %s %s after the crash", l.At, l.Who, l.Text)
 		}
 	}
 }
@@ -157,19 +157,19 @@ func TestJudge_Failures(t *testing.T) {
 		"never":   {"it breaks when the roll begins", `{never: ["rolling > 0"]}`, "10s never: rolling > 0"},
 		"at":      {"the member is still booting", `{at: {30s: ["free == 2"]}}`, "30s at 30s: free == 2"},
 		"at ends": {"the end of an instant counts", `{at: {10s: ["rolling == 0"]}}`, "10s at 10s: rolling == 0"},
-		"within":  {"two take longer", `{within: {59s: ["updated == 2"]}}`, "59s within 59s: updated == 2"},
+		"within":  {"two replacements take longer", `{within: {59s: ["updated == 2"]}}`, "59s within 59s: updated == 2"},
 		"within starts": {"true before the last entry is not enough", `{within: {20s: ["t < 10"]}}`,
 			"20s within 20s: t < 10"},
-		"finally": {"the end is the end", `{finally: ["stale == 2"]}`, "finally: stale == 2"},
+		"finally": {"finally is checked at the end", `{finally: ["stale == 2"]}`, "finally: stale == 2"},
 		"creates": {"bodies are counted", `{creates: 3}`, "creates: 3: there were 2"},
 		"deletes": {"bodies are counted", `{deletes: {min: 3}}`, "deletes: from 3 to 2147483647: there were 2"},
 		"order":   {"disruptions have an order", `{order: [1]}`, "order: [1]: it was [0 1]"},
 		"time":    {"time alone may break it", `{always: ["t < 15"]}`, "15s always: t < 15"},
-		"error":   {"what cannot be told does not hold", `{always: ["10 / rolling > 3"]}`, "0s always: 10 / rolling > 3: division by zero"},
+		"error":   {"an expression that cannot be evaluated does not hold", `{always: ["10 / rolling > 3"]}`, "0s always: 10 / rolling > 3: division by zero"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := play(t, 1, good+"timeline: [{at: 10s, revise: B}]\nexpect: "+c.expect+"\n")
+			r := play(t, 1, minimalScenario+"timeline: [{at: 10s, revise: B}]\nexpect: "+c.expect+"\n")
 			if len(r.Failures) != 1 {
 				t.Fatalf("%s: %d failures, want 1", c.reason, len(r.Failures))
 			}
@@ -184,7 +184,7 @@ func TestJudge_Failures(t *testing.T) {
 	}
 }
 
-// A disruption that must not be is noticed, whoever decides it.
+// The judge reports disruptions that break a promise.
 func TestJudge_Promises(t *testing.T) {
 	cases := map[string]struct{ member, want string }{
 		"claimed": {"{index: 0, state: Claimed, claim: c}", "although c holds it"},
@@ -197,13 +197,13 @@ func TestJudge_Promises(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := begin(t, 1, good+"start: {members: ["+c.member+"]}\n")
+			w := begin(t, 1, minimalScenario+"start: {members: ["+c.member+"]}\n")
 			p := w.pools[0]
 			old := p.slots.get(0)
 			next := *old
 			next.Disruption = rollout.Disruption{Cause: rollout.Drift, Incarnation: 1, Rolling: true}
 			a := &rollout.Action{Kind: rollout.Disrupt, Disruption: next.Disruption}
-			w.judge.disrupts(p, a, old, p.slots, p.spec)
+			w.judge.checkDisruption(p, a, old, p.slots, p.spec)
 			p.put(byPlanner, old, &next, nil)
 			var got []string
 			for _, f := range w.judge.failures {
@@ -234,7 +234,7 @@ func TestPlay_Reports(t *testing.T) {
 
 func TestStories(t *testing.T) {
 	cases := map[string]struct{ reason, rest string }{
-		"ttl": {"a claim ends when its time is over, and its member is replaced", `pool: {replicas: 1}
+		"ttl": {"a claim expires after its ttl, and its member is replaced", `pool: {replicas: 1}
 timeline: [{at: 10s, claim: c, ttl: 1m}]
 expect:
   at:
@@ -243,33 +243,33 @@ expect:
   finally: ["free == 1"]
   creates: 1
 `},
-		"max ttl": {"the pool's limit holds for claims that name none, after a restart too", `pool: {replicas: 1, claims: {maxTTL: 1m, onRelease: Reuse}}
+		"max ttl": {"maxTTL limits claims without a ttl, even after a restart", `pool: {replicas: 1, claims: {maxTTL: 1m, onRelease: Reuse}}
 timeline: [{at: 10s, claim: c}, {at: 20s, crash: {for: 5s}}]
 expect:
   at: {1m9s: ["claimed == 1"], 1m10s: ["claimed == 0 && free == 1"]}
   creates: 0
 `},
-		"this member": {"a claim may ask for one member only, and waits for it", `pool: {replicas: 2, claims: {onRelease: Reuse}}
+		"this member": {"a claim may ask for a particular member, and waits for it", `pool: {replicas: 2, claims: {onRelease: Reuse}}
 timeline: [{at: 1s, claim: a, member: 1}, {at: 2s, claim: b, member: 1}, {at: 9s, release: a}]
 expect:
   at: {8s: ["claims.a.member == 1 && claims.b.phase == 'Pending' && claims.b.member == -1"]}
   finally: ["claims.b.member == 1 && claims.a.phase == 'Released'"]
 `},
-		"pool deleted": {"what is claimed stays until it is released", `pool: {replicas: 2}
+		"pool deleted": {"a claimed member stays until it is released", `pool: {replicas: 2}
 start: {members: [{state: Claimed, claim: c}, {}]}
 timeline: [{at: 1s, delete: pool}, {at: 1m, release: c}]
 expect:
   at: {50s: ["members == 1 && claimed == 1"]}
   finally: ["members == 0 && bodies == 0"]
 `},
-		"slot deleted": {"the pool makes it anew", `pool: {replicas: 1}
+		"slot deleted": {"the pool makes the slot again", `pool: {replicas: 1}
 timeline: [{at: 1s, member: 0, delete: slot}]
 expect:
   finally: ["members == 1 && free == 1"]
   creates: 1
   deletes: 1
 `},
-		"refused": {"births that are refused are tried again", `pool: {replicas: 1}
+		"refused": {"refused births are retried", `pool: {replicas: 1}
 timeline:
   - {at: 1s, member: 0, refuse: {for: 1m}}
   - {at: 2s, member: 0, delete: body}
@@ -278,7 +278,7 @@ expect:
   finally: ["free == 1"]
   creates: 1
 `},
-		"missing": {"what does not exist has empty values", `pool: {replicas: 1}
+		"missing": {"members and claims that do not exist have empty values", `pool: {replicas: 1}
 expect:
   finally: ["m[7].phase == '' && claims.nobody.phase == '' && blockers.Busy == 0 && conditions.SourcesResolved.status == ''", "m.exists(i, m[i].phase == 'Available') && size(m) == 1"]
 `},
