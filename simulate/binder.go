@@ -98,17 +98,17 @@ func (b *binder) reconcile() {
 func (b *binder) reconcileClaim(c *claim) {
 	p := b.cache.p
 	s := p.holder(c)
-	if s == nil && c.phase == v1alpha1.ClaimPending && !c.deleted && p.claims.get(c.uid) != c {
+	if s == nil && c.Phase == rollout.ClaimPending && !c.Deleted && p.claims.get(c.uid) != c {
 		return // the cached version is outdated; wait for the current one
 	}
-	tr := rollout.StepClaim(c.engineClaim(p.w, s), b.sight(c, s), b.rules(), p.w.time())
+	tr := rollout.StepClaim(c.on(s), b.sight(c, s), b.rules(), p.w.time())
 	switch tr.Do {
 	case rollout.RemoveClaim:
 		b.release(c, s)
 	case rollout.BindMember:
 		b.bind(c)
 	case rollout.ReleaseMember:
-		if c.ended() || b.record(c, s, tr) {
+		if c.Ended() || b.record(c, s, tr) {
 			b.freeMember(c, s)
 		}
 	case rollout.RestClaim:
@@ -117,23 +117,11 @@ func (b *binder) reconcileClaim(c *claim) {
 	}
 }
 
-// engineClaim converts the claim for the engine, with times of the controllers'
-// clock. s is the slot that carries it, or nil; a carried claim ends when the slot
-// says.
-func (c *claim) engineClaim(w *world, s *slot) rollout.Claim {
-	k := rollout.Claim{
-		Phase: rollout.ClaimPhase(c.phase), Given: c.member >= 0, Deleted: c.deleted,
-		Made: w.epoch.Add(c.made), Limited: c.wait != nil, Asked: c.updateRequested,
-	}
-	if c.wait != nil {
-		k.Wait = *c.wait
-	}
-	end := c.expiresAt
+// on returns the claim as the slot carries it, or nil: it expires when the slot says.
+func (c *claim) on(s *slot) rollout.Claim {
+	k := c.Claim
 	if s != nil {
-		end = s.expiresAt
-	}
-	if end > 0 {
-		k.ExpiresAt = w.epoch.Add(end)
+		k.ExpiresAt = s.expiresAt
 	}
 	return k
 }
@@ -180,20 +168,11 @@ func (b *binder) bind(c *claim) {
 	next := *old
 	next.Member = old.Bind()
 	next.claim, next.claimUID, next.lastClaim = c.name, c.uid, c.uid
-	next.boundAt, next.expiresAt = p.w.clock(), b.expiry(c)
+	rules := b.rules()
+	next.expiresAt = rules.Expiry(c.ttl, p.w.time())
 	if p.put(byBinder, old, &next, func() string { return p.member(old.Index) + " is claimed by " + c.name }) {
 		b.reconcileClaim(c)
 	}
-}
-
-// expiry returns when a claim that is bound now expires; 0 for never.
-func (b *binder) expiry(c *claim) time.Duration {
-	w, rules := b.cache.p.w, b.rules()
-	at := rules.Expiry(c.ttl, w.time())
-	if at.IsZero() {
-		return 0
-	}
-	return at.Sub(w.epoch)
 }
 
 // candidates returns the members among which the claim may choose. A member that
@@ -231,10 +210,10 @@ func (b *binder) pick(c *claim) *slot {
 func (b *binder) record(c *claim, s *slot, tr rollout.ClaimTransition) bool {
 	p := b.cache.p
 	next := *c
-	next.phase, next.updateRequested = v1alpha1.ClaimPhase(tr.Claim.Phase), tr.Claim.Asked
-	bound := tr.Claim.Phase == rollout.ClaimBound
+	next.Claim = tr.Claim
+	bound := next.Phase == rollout.ClaimBound
 	if bound {
-		next.member, next.expiresAt = s.Index, s.expiresAt
+		next.member = s.Index
 	}
 	if next == *c {
 		return true
@@ -256,18 +235,18 @@ func (b *binder) record(c *claim, s *slot, tr rollout.ClaimTransition) bool {
 func (p *pool) becomes(was, is *claim, why rollout.ClaimReason) string {
 	member := p.member(is.member)
 	switch {
-	case was.phase == is.phase && is.updateRequested:
+	case was.Phase == is.Phase && is.Asked:
 		return is.name + " is asked to release " + member + ", which is stale"
-	case was.phase == is.phase:
+	case was.Phase == is.Phase:
 		return is.name + " may keep " + member + ", which is not stale any more"
-	case is.phase == v1alpha1.ClaimBound:
+	case is.Phase == rollout.ClaimBound:
 		return is.name + " is bound to " + member
 	}
 	how := map[rollout.ClaimReason]string{
 		rollout.ClaimTimeUp: "has reached its ttl", rollout.NotRenewed: "was not renewed in time", rollout.ClaimBodyGone: "has lost " + member,
 		rollout.WaitOver: "has got no member within its wait", rollout.NotServed: "has got no member within its wait",
 	}[why]
-	return is.name + " " + how + ": " + string(is.phase)
+	return is.name + " " + how + ": " + string(is.Phase)
 }
 
 // release frees the member of a deleted claim, if there is one, and then removes
@@ -286,7 +265,7 @@ func (b *binder) freeMember(c *claim, old *slot) bool {
 	next := *old
 	next.Member = old.Release(b.releaseOf(old), p.w.time())
 	next.claim, next.claimUID = "", 0
-	next.boundAt, next.expiresAt = 0, 0
+	next.expiresAt = time.Time{}
 	return p.put(byBinder, old, &next, func() string {
 		switch d := next.Disruption; {
 		case d.Cause != rollout.ClaimEnded:

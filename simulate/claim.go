@@ -5,40 +5,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api/v1alpha1"
+	"github.com/pawl-dev/pawl/rollout"
 )
 
 // claim is one stored version of a claim. Like a slot, it is immutable.
 type claim struct {
+	rollout.Claim
+
 	name string
 	uid  int64
 	// wanted is the only member that it accepts; -1 for any.
 	wanted int
-	// ttl is how long it may hold its member, 0 for the pool's default; wait how
-	// long it may wait for one, nil for ever.
-	ttl  time.Duration
-	wait *time.Duration
-	// made and renewed are when its owner created it, and last renewed it.
-	made, renewed time.Duration
-	// deleted: its owner has deleted it.
-	deleted bool
-
-	phase v1alpha1.ClaimPhase
+	// ttl is how long it may hold its member; 0 for the pool's default.
+	ttl time.Duration
+	// renewed is when its owner last renewed it.
+	renewed time.Duration
 	// member is the index of the member that it holds or held; -1 for none yet.
 	member int
-	// expiresAt is when it expires; 0 for never.
-	expiresAt time.Duration
-	// updateRequested: its holder is asked to release the member, which is stale.
-	updateRequested bool
-}
-
-func (c *claim) ended() bool {
-	return c.phase != v1alpha1.ClaimPending && c.phase != v1alpha1.ClaimBound
 }
 
 // waits reports whether the claim waits for any free member.
 func (c *claim) waits() bool {
-	return c.phase == v1alpha1.ClaimPending && !c.deleted && c.wanted < 0
+	return c.Phase == rollout.ClaimPending && !c.Deleted && c.wanted < 0
 }
 
 // claims are sorted by UID, which is the order in which they were made.
@@ -72,8 +60,8 @@ func (l *claims) put(uid int64, c *claim) {
 // newClaim returns a new claim, not stored yet.
 func (p *pool) newClaim(name string) *claim {
 	return &claim{
-		name: name, uid: p.w.uid(), wanted: -1, member: -1, phase: v1alpha1.ClaimPending,
-		made: p.w.now, renewed: p.w.now,
+		Claim: rollout.Claim{Phase: rollout.ClaimPending, Made: p.w.epoch.Add(p.w.now)},
+		name:  name, uid: p.w.uid(), wanted: -1, member: -1, renewed: p.w.now,
 	}
 }
 
@@ -106,11 +94,11 @@ func (p *pool) putClaim(by actor, old, next *claim, say func() string) bool {
 }
 
 // finalPhase is the phase that is reported of a claim after it was removed.
-func (c *claim) finalPhase() v1alpha1.ClaimPhase {
-	if c.ended() {
-		return c.phase
+func (c *claim) finalPhase() rollout.ClaimPhase {
+	if c.Ended() {
+		return c.Phase
 	}
-	return v1alpha1.ClaimReleased
+	return rollout.ClaimReleased
 }
 
 // findClaim finds the claim by name, in any pool.
@@ -135,8 +123,8 @@ func (w *world) claim(name string) claimPicture {
 		}
 		return claimPicture{member: -1}
 	}
-	v := claimPicture{phase: string(c.phase), member: c.member}
-	if b := p.bodies[c.member]; b != nil && c.phase == v1alpha1.ClaimBound {
+	v := claimPicture{phase: string(c.Phase), member: c.member}
+	if b := p.bodies[c.member]; b != nil && c.Phase == rollout.ClaimBound {
 		v.revision = string(b.revision)
 	}
 	return v
@@ -166,7 +154,7 @@ func (p *pool) holder(c *claim) *slot {
 // updateUnserved records whether the claim is pending and no slot carries it.
 func (p *pool) updateUnserved(uid int64) {
 	c := p.claims.get(uid)
-	if _, held := p.holders[uid]; c != nil && !held && c.phase == v1alpha1.ClaimPending && !c.deleted {
+	if _, held := p.holders[uid]; c != nil && !held && c.Phase == rollout.ClaimPending && !c.Deleted {
 		p.unserved[uid] = true
 	} else {
 		delete(p.unserved, uid)

@@ -69,7 +69,7 @@ type claimEdit struct {
 // apply creates the claim, unless a claim of that name exists.
 func (e claimEdit) apply(w *world, p *pool) {
 	if _, c := w.findClaim(e.name); c != nil {
-		w.say("user", "claims again as "+e.name+", which is "+string(c.phase))
+		w.say("user", "claims again as "+e.name+", which is "+string(c.Phase))
 		return
 	}
 	e.make(w, p)
@@ -77,7 +77,10 @@ func (e claimEdit) apply(w *world, p *pool) {
 
 func (e claimEdit) make(w *world, p *pool) *claim {
 	c := p.newClaim(e.name)
-	c.wanted, c.ttl, c.wait = e.member, e.ttl, e.wait
+	c.wanted, c.ttl = e.member, e.ttl
+	if e.wait != nil {
+		c.Limited, c.Wait = true, *e.wait
+	}
 	w.say("user", "claims a member of "+p.name+" as "+e.name)
 	p.putClaim(byWorld, nil, c, nil)
 	return c
@@ -146,13 +149,13 @@ type releaseEdit struct{ name string }
 
 func (e releaseEdit) apply(w *world, _ *pool) {
 	p, c := w.findClaim(e.name)
-	if c == nil || c.deleted {
+	if c == nil || c.Deleted {
 		w.say("user", "cannot release "+e.name+": there is no such claim")
 		return
 	}
 	w.say("user", "releases "+e.name)
 	next := *c
-	next.deleted = true
+	next.Deleted = true
 	p.putClaim(byWorld, c, &next, nil)
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -176,7 +175,7 @@ func (c *planner) read() []rollout.Member {
 	}
 	c.taken = 0
 	for _, o := range c.cache.claims {
-		if o.phase != v1alpha1.ClaimBound {
+		if o.Phase != rollout.ClaimBound {
 			continue
 		}
 		// A bound claim names this member, but the cached slot still looks free.

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawl-dev/pawl/api/v1alpha1"
 	"github.com/pawl-dev/pawl/rollout"
 )
 
@@ -126,7 +125,7 @@ func (p *pool) addStartMember(m *memberSetup) {
 	switch m.state {
 	case stateClaimed:
 		c := p.newClaim(m.claim)
-		c.phase, c.member = v1alpha1.ClaimBound, m.index
+		c.Phase, c.Given, c.member = rollout.ClaimBound, true, m.index
 		p.claims.put(c.uid, c)
 		s.Phase, s.Claimed, s.claim, s.claimUID = rollout.InClaim, true, c.name, c.uid
 		s.lastClaim = c.uid

@@ -24,13 +24,13 @@ const (
 // one, so that a pointer serves as resource version.
 type slot struct {
 	rollout.Member
-	// claim and claimUID name the claim that holds it, from boundAt to expiresAt; all
-	// empty for no claim, expiresAt 0 for no end. lastClaim is the UID of the last
+	// claim and claimUID name the claim that holds it, until expiresAt; all empty
+	// for no claim, expiresAt zero for no end. lastClaim is the UID of the last
 	// claim that held it.
-	claim              string
-	claimUID           int64
-	lastClaim          int64
-	boundAt, expiresAt time.Duration
+	claim     string
+	claimUID  int64
+	lastClaim int64
+	expiresAt time.Time
 	// holdUntil is when its hold ends; 0 for none.
 	holdUntil time.Duration
 	// recycle is the incarnation whose replacement was requested, skip the target that

@@ -242,7 +242,7 @@ func TestJudge_Births(t *testing.T) {
 			w := begin(t, 1, "name: story\npool: "+c.pool+"\nstart: {members: [{}, {state: Claimed}]}\n")
 			w.now = time.Hour
 			p := w.pools[0]
-			p.claims.put(99, &claim{name: "waits", uid: 99, phase: "Pending", wanted: -1, member: -1})
+			p.claims.put(99, &claim{Claim: rollout.Claim{Phase: rollout.ClaimPending}, name: "waits", uid: 99, wanted: -1, member: -1})
 			p.updateUnserved(99)
 			p.planner.cache.spec = p.spec
 			c.a.Kind, c.a.Index, c.a.Revision = rollout.CreateSlot, 2, "A"
