@@ -57,7 +57,7 @@ func (q *pass) begin() {
 }
 
 // worked reports whether a body of the target has recovered.
-func (q *pass) worked() bool { return q.target.Recovered > 0 || q.l.proven > 0 }
+func (q *pass) worked() bool { return q.target.Worked || q.target.Recovered > 0 || q.l.proven > 0 }
 
 // record counts each failed incarnation of the target once. Of a target on
 // which the pool stands only bodies that had not recovered are counted: that
@@ -110,6 +110,7 @@ func (q *pass) fails(m *Member, at int) {
 	f.Incarnation, f.At, f.Forgiven, f.Message = m.Incarnation, m.PhaseSince, false, m.Message
 	f.Count++
 	r.Failed++
+	r.Worked = r.Worked || m.relapsed()
 	if m.relapsed() && m.recovered() && !m.RecoveredAt.After(r.Counted) {
 		r.Recovered = max(0, r.Recovered-1) // it was counted, and failed later
 	}

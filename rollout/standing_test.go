@@ -89,6 +89,11 @@ func TestNew_halts(t *testing.T) {
 			s:      pool(3, limit(2), member(1, failedOnTarget), failures(2, 1)),
 			want:   []string{"Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}, blockers: "Halted 2",
 		},
+		"one slot fails again and again, and what recovered failed later": {
+			reason: "a body has recovered, whatever became of it",
+			s:      pool(3, limit(2), member(1, onTarget), member(1, relapsed), failures(2, 1), func(s *Snapshot) { s.Members[1].Incarnation = 3 }),
+			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 1 Failed to B (Failed)"}, blockers: "FailedReplacement 2",
+		},
 		"one slot failed and is back": {
 			reason: "it counts although it is forgiven",
 			s:      pool(3, limit(2), worked(1), member(0, served(time.Hour)), failures(1, 0), member(1, failedOnTarget)),

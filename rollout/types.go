@@ -306,6 +306,8 @@ type Record struct {
 	// Cutoff is since when a body had to be in service at the latest to be counted
 	// then: so long before Counted as recovery took. Zero: as long as it takes now.
 	Cutoff time.Time
+	// Worked: a body recovered that failed later, so that Recovered may be 0 again.
+	Worked bool
 	// Since is when the revision became the target.
 	Since time.Time
 	// Halted: the failure limit was reached. RolledBack: and the target went
@@ -327,7 +329,7 @@ func (r Record) Renewed(now time.Time) Record {
 	for i := range r.Failures {
 		r.Failures[i].Forgiven, r.Failures[i].Count = true, 0
 	}
-	r.Recovered, r.Counted, r.Cutoff = 0, time.Time{}, time.Time{}
+	r.Recovered, r.Counted, r.Cutoff, r.Worked = 0, time.Time{}, time.Time{}, false
 	return r
 }
 

@@ -29,6 +29,8 @@ type Record struct {
 	Recovered int               `json:"recovered,omitempty"`
 	Counted   *metav1.MicroTime `json:"counted,omitempty"`
 	Cutoff    *metav1.MicroTime `json:"cutoff,omitempty"`
+	// Worked: a body recovered that failed later.
+	Worked bool `json:"worked,omitempty"`
 	// Stood counts the times that the whole pool came to stand on a revision:
 	// the last such time of this one, 0 for never. The revision with the
 	// largest is the current one; without any there is none.
@@ -95,7 +97,7 @@ func WriteRecord(r *appsv1.ControllerRevision, rec Record) error {
 func (rec Record) Engine(id string) rollout.Record {
 	out := rollout.Record{
 		ID: rollout.Revision(id), Failed: rec.Failed, Halted: rec.Halted, RolledBack: rec.RolledBack,
-		Recovered: rec.Recovered, Counted: snapshot.Time(rec.Counted), Cutoff: snapshot.Time(rec.Cutoff), Since: snapshot.Time(rec.TargetSince),
+		Recovered: rec.Recovered, Counted: snapshot.Time(rec.Counted), Cutoff: snapshot.Time(rec.Cutoff), Worked: rec.Worked, Since: snapshot.Time(rec.TargetSince),
 	}
 	for _, f := range rec.Failures {
 		out.Failures = append(out.Failures, rollout.Failure{
@@ -108,7 +110,7 @@ func (rec Record) Engine(id string) rollout.Record {
 // Take puts what the engine decided into the record.
 func (rec Record) Take(r *rollout.Record) Record {
 	rec.Failed, rec.Halted, rec.RolledBack, rec.Failures = r.Failed, r.Halted, r.RolledBack, nil
-	rec.Recovered, rec.Counted, rec.Cutoff = r.Recovered, snapshot.Micro(r.Counted), snapshot.Micro(r.Cutoff)
+	rec.Recovered, rec.Counted, rec.Cutoff, rec.Worked = r.Recovered, snapshot.Micro(r.Counted), snapshot.Micro(r.Cutoff), r.Worked
 	most := min(maxMessage, maxMessages/max(1, len(r.Failures)))
 	for _, f := range r.Failures {
 		rec.Failures = append(rec.Failures, Failure{
