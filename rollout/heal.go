@@ -100,7 +100,7 @@ func (q *pass) repairable(m *Member) bool {
 }
 
 func (q *pass) isStaleDown(m *Member) bool {
-	down := m.Phase == Unready || m.Phase == Available && m.Cordoned
+	down := m.Phase == Unready || m.Phase == Preparing && m.served() || m.Phase == Available && m.Cordoned
 	return down && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
 		m.guard(Drift) == "" && !m.Skipped && !q.acted(m)
 }

@@ -245,7 +245,8 @@ func (q *pass) enter(i int, m *Member) {
 		}
 		return
 	}
-	l.moving += count(live || !m.served() && !m.NoRoom)
+	kept := m.Phase == Failed && m.guard(BodyFailed) != "" // as it is
+	l.moving += count(live || m.Phase == Draining || !m.served() && !m.NoRoom && !kept)
 	top := q.onTop(m)
 	if top {
 		l.onTop++

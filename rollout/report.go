@@ -16,7 +16,7 @@ func (q *pass) verdict(i int, m *Member, gate, limit int) int {
 	}
 	guard := m.guard(Drift)
 	switch {
-	case (m.Disrupted() || m.Deleting) && !m.Claimed:
+	case (m.Disrupted() || m.Deleting || m.Phase == Draining) && !m.Claimed:
 		return rankRolling
 	case gate != 0:
 		return gate

@@ -71,6 +71,30 @@ func TestNew_names(t *testing.T) {
 			pool(3, current, policy(func(p *Policy) { p.Desired = 5 }), member(0, func(m *Member) { m.Asked = true })),
 			func(p *Plan) string { return p.Explain(&Member{Body: true, Runs: "A"}) }, PoolResizing.Sentence(),
 		},
+		"a failure under a partition that keeps all": {
+			"it names the partition, and no surge body that is never made",
+			pool(2, limit(5), policy(func(p *Policy) { p.MaxSurge, p.Partition = 1, 2 }), func(s *Snapshot) {
+				s.Target.Failed, s.Target.Failures = 1, []Failure{{ID: "uid-0", Index: 0, Incarnation: 1, Count: 1, At: epoch}}
+			}),
+			func(p *Plan) string { return p.Next }, "no slot tries the target, since update.partition keeps every other one off it",
+		},
+		"a stale member that has come back and is not in service yet": {
+			"it is down, and goes before any that is up",
+			pool(3, policy(func(p *Policy) { p.MinReady = time.Minute }), member(1, func(m *Member) { m.Phase, m.PhaseSince = Preparing, later })),
+			func(p *Plan) string { return strings.Join(lines(p), ", ") }, "Disrupt 1 Drift to B (StaleDown)",
+		},
+		"a member on its way back into service": {
+			"it is not next",
+			pool(1, policy(func(p *Policy) { p.Paused = true }), member(0, func(m *Member) { m.Phase = Draining })),
+			func(p *Plan) string { return string(p.Verdict(0)) }, "Rolling",
+		},
+		"a failed member that is held after it was to go": {
+			"the decision is withdrawn, since the slot waits for the hold",
+			pool(1, member(0, func(m *Member) {
+				m.Phase, m.Held, m.ServedSince = Failed, true, time.Time{}
+				m.Disruption = Disruption{Cause: BodyFailed, Incarnation: 1, Since: later}
+			})), func(p *Plan) string { return strings.Join(lines(p), ", ") }, "Undo 0 A (TurnedHeld)",
+		},
 		"a deleted pool with a holder": {
 			"it names who stays",
 			pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(1, claimed)), func(p *Plan) string { return p.Updated.Message }, "1 member stays: member 1",

@@ -98,6 +98,8 @@ func (q *pass) probationSentence() string {
 		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
 	case q.keeper != nil:
 		return fmt.Sprintf("%s; the target is not tried, since member %d %s", failed, q.keeper.Index, whyKept(q.keeper))
+	case q.partition() > 0 && q.l.off <= q.partition():
+		return failed + "; no slot tries the target, since update.partition keeps every other one off it"
 	case q.probation == surgeSlot:
 		return fmt.Sprintf("%s; a surge body is to try the target%s, and %s", failed, q.whyNoSurge(), rest)
 	case q.l.work == 0:

@@ -19,7 +19,8 @@ func (q *pass) takeBack() {
 
 // drains tells whether the member is disrupted, and its end has not begun.
 func (m *Member) drains() bool {
-	return m.Disrupted() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating && !m.lost()
+	return m.Disrupted() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating &&
+		(!m.lost() || m.Disruption.Cause == ScaleDown)
 }
 
 // undo brings the member back as what it is.
@@ -91,9 +92,6 @@ func (q *pass) undoes(m *Member) Why {
 	case ScaleDown:
 		return m.kept()
 	case BodyFailed:
-		if m.Phase == Failed {
-			return ""
-		}
 		if m.healthy() {
 			return WhyServesAgain
 		}
@@ -125,10 +123,10 @@ func (q *pass) undoes(m *Member) Why {
 // goes. What never served is no loss.
 func (m *Member) withdrawn() Why {
 	switch why := m.kept(); {
-	case !m.served():
-		return ""
 	case why != "":
 		return why
+	case !m.served():
+		return ""
 	case !m.Asked:
 		return WhyNotAsked
 	}
