@@ -141,6 +141,10 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, of 
 		GracefulShutdownTimeout:       new(gracePeriod),
 		Controller:                    config.Controller{SkipNameValidation: new(true)},
 		Cache:                         reads,
+		NewCache: func(c *rest.Config, o cache.Options) (cache.Cache, error) {
+			filled, err := cache.New(c, o)
+			return stoppable{filled, ctx}, err
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up controllers: %w", err)
@@ -149,6 +153,23 @@ func newManager(ctx context.Context, c *rest.Config, scheme *runtime.Scheme, of 
 		err = errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 	}
 	return mgr, err
+}
+
+// stoppable is a cache that is not waited for any longer once the controllers are to
+// stop. A manager that is stopped before its caches are filled would never return:
+// runnableGroup.Start of controller-runtime v0.25 waits for them in a busy loop.
+type stoppable struct {
+	cache.Cache
+
+	run context.Context //nolint:containedctx // that of Run, which outlives the cache
+}
+
+// WaitForCacheSync waits until the cache is filled, or the controllers are to stop.
+func (c stoppable) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.run, cancel)()
+	return c.Cache.WaitForCacheSync(ctx) || c.run.Err() != nil
 }
 
 // around is what the controllers know beside the API.
