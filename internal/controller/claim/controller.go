@@ -184,11 +184,12 @@ func queued(c *v1alpha1.Claim) bool {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// left wakes the claims that wait behind one that waits no more.
+// left wakes the claims that wait behind one that left the queue without a member.
+// One that was bound takes a member with it, which leaves their turn as it was.
 func (r *Reconciler) left(ctx context.Context, e event.UpdateEvent, q queue) {
 	was, isWas := e.ObjectOld.(*v1alpha1.Claim)
 	is, isIs := e.ObjectNew.(*v1alpha1.Claim)
-	if isWas && isIs && queued(was) && !queued(is) {
+	if isWas && isIs && queued(was) && !queued(is) && !bound(is) {
 		r.next(ctx, is, q)
 	}
 }

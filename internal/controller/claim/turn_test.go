@@ -63,6 +63,8 @@ func TestReconciler_left(t *testing.T) {
 	waits, ended := newClaim(v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimPending}), newClaim(v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimFailed})
 	waits.Name, ended.Name = "first", "first"
 	waits.UID, ended.UID = "e", "e"
+	got := waits.DeepCopy()
+	got.Status.Phase = v1alpha1.ClaimBound
 	for name, tc := range map[string]struct {
 		event func(*Reconciler, queue)
 		woken int
@@ -71,6 +73,9 @@ func TestReconciler_left(t *testing.T) {
 			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: ended}, q)
 		}, 1},
 		"gone": {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: waits}, q) }, 1},
+		"bound": {func(r *Reconciler, q queue) {
+			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: got}, q)
+		}, 0},
 		"still waits": {func(r *Reconciler, q queue) {
 			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: waits}, q)
 		}, 0},
