@@ -126,7 +126,7 @@ func (q *pass) blocked(r Reason) (n, example int) {
 
 // moving reports whether something is on its way to the target.
 func (q *pass) moving() bool {
-	if q.plan.Counts.Rolling > 0 || q.plan.Counts.Repairing > 0 || q.l.moving > 0 {
+	if q.plan.Counts.Rolling > 0 || q.l.repairing > 0 || q.l.moving > 0 {
 		return true
 	}
 	for i := range q.plan.Actions {

@@ -95,6 +95,13 @@ func TestNew_names(t *testing.T) {
 				m.Disruption = Disruption{Cause: BodyFailed, Incarnation: 1, Since: later}
 			})), func(p *Plan) string { return strings.Join(lines(p), ", ") }, "Undo 0 A (TurnedHeld)",
 		},
+		"a replacement failed, and is held": {
+			"nothing is on its way",
+			pool(1, current, member(0, func(m *Member) {
+				m.Phase, m.Held, m.ServedSince, m.Incarnation = Failed, true, time.Time{}, 2
+				m.Disruption = Disruption{Cause: BodyFailed, Incarnation: 1, Since: epoch}
+			})), func(p *Plan) string { return string(p.Reconciling.Status) }, "False",
+		},
 		"a deleted pool with a holder": {
 			"it names who stays",
 			pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(1, claimed)), func(p *Plan) string { return p.Updated.Message }, "1 member stays: member 1",
