@@ -1,0 +1,161 @@
+package states
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/rollout"
+)
+
+// breaks notes a promise that is broken.
+func (w *world) breaks(format string, args ...any) {
+	if w.broken == "" {
+		w.broken = fmt.Sprintf(format, args...)
+	}
+}
+
+// promise checks a stored version of a slot.
+func (w *world) promise(s *slot) {
+	live := s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation == s.Incarnation
+	switch {
+	case s.Claimed && live:
+		w.breaks("slot %d holds a claim and a live disruption", s.Index)
+	case s.Claimed && (s.Phase == rollout.Draining || s.Phase == rollout.Terminating || s.Phase == rollout.Updating):
+		w.breaks("slot %d is %s although a claim holds it", s.Index, s.Phase)
+	case s.Claimed != (s.claim >= 0):
+		w.breaks("slot %d says that it is claimed, which is %t, and carries claim %d", s.Index, s.Claimed, s.claim)
+	}
+}
+
+// never stands for a time that does not come, where a plan names no wake.
+const never = 240 * time.Hour
+
+// check plans for the state and returns what the plan breaks; empty for nothing.
+func (w *world) check(r *rules) string {
+	var room [maxSlots]rollout.Member
+	s := w.snapshot(r, room[:0])
+	p := rollout.New(s, w.now)
+	if err := rollout.CheckInvariants(s, p); err != nil {
+		return err.Error()
+	}
+	if c := &w.current; *c >= 0 && (w.records[*c].Halted || w.records[*c].RolledBack) {
+		return "the current revision is halted"
+	}
+	for i := range s.Members {
+		if p.Verdict(&s.Members[i]) == rollout.Next {
+			return fmt.Sprintf("member %d could be taken, and is not", s.Members[i].Index)
+		}
+	}
+	until := p.Wake
+	if until.IsZero() {
+		until = w.now.Add(never)
+	}
+	if !until.After(w.now) {
+		return "the plan asks to be made again at once"
+	}
+	if what := differs(p, rollout.New(s, until.Add(-1))); what != "" {
+		return "before the plan's wake, time alone changes it: " + what
+	}
+	return ""
+}
+
+// differs says in what two plans for one snapshot differ, but for times; empty for
+// nothing.
+func differs(a, b *rollout.Plan) string {
+	for _, c := range [...]struct {
+		name string
+		a, b rollout.Condition
+	}{
+		{"Updated", a.Updated, b.Updated}, {"Ready", a.Ready, b.Ready}, {"Reconciling", a.Reconciling, b.Reconciling},
+		{"Stalled", a.Stalled, b.Stalled}, {"Available", a.Available, b.Available},
+	} {
+		if c.a != c.b {
+			return fmt.Sprintf("%s is %v, and was %v", c.name, c.b, c.a)
+		}
+	}
+	switch {
+	case a.Next != b.Next:
+		return fmt.Sprintf("the sentence is %q, and was %q", b.Next, a.Next)
+	case a.Surge != b.Surge || a.Size != b.Size || a.Counts != b.Counts:
+		return "the counts"
+	case !slices.Equal(a.Blockers, b.Blockers):
+		return fmt.Sprintf("blockers are %v, and were %v", b.Blockers, a.Blockers)
+	case !slices.EqualFunc(a.Actions, b.Actions, sameAction):
+		return fmt.Sprintf("actions are %s, and were %s", words(b.Actions), words(a.Actions))
+	}
+	return ""
+}
+
+// sameAction reports whether two actions differ in nothing but times.
+func sameAction(a, b rollout.Action) bool {
+	x, y := a.Record, b.Record
+	a.Record, b.Record = nil, nil
+	a.Disruption.Since, b.Disruption.Since = time.Time{}, time.Time{}
+	return a == b && (x == nil) == (y == nil) && (x == nil || sameRecord(x, y))
+}
+
+// sameRecord compares what is to be stored of a revision. How many bodies have
+// recovered depends on the time at which they are counted.
+func sameRecord(a, b *rollout.Record) bool {
+	return a.ID == b.ID && a.Failed == b.Failed && a.Halted == b.Halted && a.RolledBack == b.RolledBack &&
+		slices.EqualFunc(a.Failures, b.Failures, func(x, y rollout.Failure) bool {
+			x.At, y.At = time.Time{}, time.Time{}
+			return x == y
+		})
+}
+
+func words(list []rollout.Action) string {
+	out := make([]string, len(list))
+	for i := range list {
+		a := &list[i]
+		out[i] = fmt.Sprintf("%s %d %s (%s)", a.Kind, a.Index, a.Revision, a.Why)
+	}
+	return fmt.Sprint(out)
+}
+
+// rest says what is wrong with a state in which nothing happens any more; empty for
+// nothing: the pool is as asked, or what keeps it is something that a person can end.
+func (w *world) rest(r *rules) string {
+	var room [maxSlots]rollout.Member
+	s := w.snapshot(r, room[:0])
+	p := rollout.New(s, w.now)
+	kept, down, counted := false, 0, 0
+	for i := range s.Members {
+		m := &s.Members[i]
+		used := m.Held || m.Occupancy != rollout.Idle || m.Claimed || m.Skipped
+		kept = kept || used
+		if !m.InService() && !used {
+			down++
+		}
+		if !s.Policy.Warm || !m.Claimed {
+			counted++
+		}
+	}
+	for i := range s.Members {
+		switch v := p.Verdict(&s.Members[i]); v {
+		case "", rollout.HaltedTarget, rollout.PausedRollout, rollout.FloorUnreachable, rollout.Claimed, rollout.BusyMember, rollout.HeldMember, rollout.Partitioned:
+		case rollout.UnavailableLimit, rollout.FloorReached, rollout.InFlightLimit, rollout.NoSurgeCapacity, rollout.FailedReplacement:
+			if !kept && !s.Policy.HasCeiling {
+				return fmt.Sprintf("member %d is stale, and nobody can end what keeps it: %s", i, v)
+			}
+		default:
+			return fmt.Sprintf("member %d is stale, and nobody can end what keeps it: %s", i, v)
+		}
+	}
+	want := s.Policy.Desired
+	if s.Policy.HasCeiling {
+		want = min(want, s.Policy.MaxMembers)
+	}
+	switch {
+	case p.Reconciling.Status == rollout.True && !kept:
+		return "at rest, and Reconciling: " + p.Reconciling.Message
+	case down > 0:
+		return fmt.Sprintf("at rest, and %d members are down", down)
+	case counted > want && !kept && !w.paused:
+		return fmt.Sprintf("at rest, and there are %d members of %d", counted, want)
+	case counted < want && s.Policy.RefillBelow == 0 && !s.Policy.HasCeiling:
+		return fmt.Sprintf("at rest, and there are %d members of %d", counted, want)
+	}
+	return ""
+}
