@@ -43,8 +43,8 @@ func (w *world) check(r *rules) string {
 		return "the current revision is halted"
 	}
 	for i := range s.Members {
-		if p.Verdict(&s.Members[i]) == rollout.Next {
-			return fmt.Sprintf("member %d could be taken, and is not", s.Members[i].Index)
+		if m := &s.Members[i]; p.Verdict(m) == rollout.Next && (m.InService() || m.Phase == rollout.Unready) {
+			return fmt.Sprintf("%s could be taken, and is not", short(m))
 		}
 	}
 	until := p.Wake
@@ -114,13 +114,35 @@ func words(list []rollout.Action) string {
 	return fmt.Sprint(out)
 }
 
+// ended are the reasons for which a stale member may stay so: a person can end them.
+var ended = []rollout.Reason{
+	"", rollout.HaltedTarget, rollout.PausedRollout, rollout.FloorUnreachable, rollout.Claimed, rollout.BusyMember, rollout.HeldMember, rollout.Partitioned,
+}
+
+// short is the member in a few words.
+func short(m *rollout.Member) string {
+	s := fmt.Sprintf("member %d, %s", m.Index, m.Phase)
+	for _, w := range []struct {
+		is   bool
+		word string
+	}{
+		{m.Claimed, "claimed"}, {m.Held, "held"}, {m.Occupancy != rollout.Idle, "busy"}, {m.Skipped, "skipped"}, {m.Asked, "asked"}, {!m.ServedSince.IsZero(), "served"},
+		{m.Disruption.Cause != rollout.NoCause && m.Disruption.Incarnation == m.Incarnation, "disrupted for " + m.Disruption.Cause.String()},
+	} {
+		if w.is {
+			s += ", " + w.word
+		}
+	}
+	return s
+}
+
 // rest says what is wrong with a state in which nothing happens any more; empty for
 // nothing: the pool is as asked, or what keeps it is something that a person can end.
 func (w *world) rest(r *rules) string {
 	var room [maxSlots]rollout.Member
 	s := w.snapshot(r, room[:0])
 	p := rollout.New(s, w.now)
-	kept, down, counted := false, 0, 0
+	kept, down, counted := s.Policy.Partition > 0, 0, 0
 	for i := range s.Members {
 		m := &s.Members[i]
 		used := m.Held || m.Occupancy != rollout.Idle || m.Claimed || m.Skipped
@@ -133,14 +155,11 @@ func (w *world) rest(r *rules) string {
 		}
 	}
 	for i := range s.Members {
-		switch v := p.Verdict(&s.Members[i]); v {
-		case "", rollout.HaltedTarget, rollout.PausedRollout, rollout.FloorUnreachable, rollout.Claimed, rollout.BusyMember, rollout.HeldMember, rollout.Partitioned:
-		case rollout.UnavailableLimit, rollout.FloorReached, rollout.InFlightLimit, rollout.NoSurgeCapacity, rollout.FailedReplacement:
-			if !kept && !s.Policy.HasCeiling {
-				return fmt.Sprintf("member %d is stale, and nobody can end what keeps it: %s", i, v)
-			}
-		default:
-			return fmt.Sprintf("member %d is stale, and nobody can end what keeps it: %s", i, v)
+		m := &s.Members[i]
+		v := p.Verdict(m)
+		limits := v == rollout.UnavailableLimit || v == rollout.FloorReached || v == rollout.InFlightLimit || v == rollout.NoSurgeCapacity || v == rollout.FailedReplacement
+		if !slices.Contains(ended, v) && (!limits || !kept && !s.Policy.HasCeiling) {
+			return fmt.Sprintf("at rest, and nobody can end what keeps %s off the target: %s", short(m), v)
 		}
 	}
 	want := s.Policy.Desired

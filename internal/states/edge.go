@@ -89,9 +89,12 @@ func (e edge) user() bool { return e.kind >= editEdge }
 
 // view is a state with what its controllers would do.
 type view struct {
-	w     *world
-	r     *rules
-	plan  *rollout.Plan
+	w    *world
+	r    *rules
+	plan *rollout.Plan
+	// said is the plan with what it says of members, which matters only where claims
+	// give them back. It wakes for more, but only to say something else.
+	said  *rollout.Plan
 	steps [maxSlots]rollout.Transition
 	// moves are the slots whose step does something, planned: the plan does.
 	moves   [maxSlots]bool
@@ -107,8 +110,12 @@ func (v *view) look(r *rules, w *world) {
 	v.w, v.r = w, r
 	v.moves, v.claimed = [maxSlots]bool{}, [maxClaims]bool{}
 	s := w.snapshot(r, v.members[:0])
-	v.plan = decide(r, s, w.now)
-	v.planned = len(v.plan.Actions) > 0 || v.plan.Surge != int(w.surge) || v.plan.Size != int(w.size) || w.unsaid(r, s, v.plan)
+	v.plan = rollout.Decide(s, w.now)
+	v.planned = len(v.plan.Actions) > 0 || v.plan.Surge != int(w.surge) || v.plan.Size != int(w.size)
+	if r.reuse {
+		v.said = rollout.New(s, w.now)
+		v.planned = v.planned || v.unsaid(s)
+	}
 	for i := range w.slots[:w.n] {
 		sl := &w.slots[i]
 		v.steps[i] = rollout.Step(sl.Member, sl.sight(), r.life, w.now)
@@ -131,26 +138,14 @@ func (v *view) look(r *rules, w *world) {
 	}
 }
 
-// decide is the one place that asks for a plan. What a pool says of its members
-// matters only where claims give them back.
-func decide(r *rules, s *rollout.Snapshot, now time.Time) *rollout.Plan {
-	if r.reuse {
-		return rollout.New(s, now)
-	}
-	return rollout.Decide(s, now)
-}
-
 // unsaid reports whether the plan would say something else of members than was said.
-func (w *world) unsaid(r *rules, s *rollout.Snapshot, p *rollout.Plan) bool {
-	if !r.reuse {
-		return false
-	}
+func (v *view) unsaid(s *rollout.Snapshot) bool {
 	for i := range s.Members {
-		if w.slots[i].blocked != (p.Verdict(&s.Members[i]) == rollout.Claimed) {
+		if v.w.slots[i].blocked != (v.said.Verdict(&s.Members[i]) == rollout.Claimed) {
 			return true
 		}
 	}
-	return int(w.stale) != p.Counts.Stale
+	return int(v.w.stale) != v.said.Counts.Stale
 }
 
 // engine is the claim as the engine knows it.
@@ -457,11 +452,11 @@ func (v *view) execute(w *world, n int, changed []bool) {
 	if !v.r.reuse {
 		return
 	}
-	w.stale = int8(v.plan.Counts.Stale)
+	w.stale = int8(v.said.Counts.Stale)
 	for i := range w.slots[:w.n] {
 		s := &w.slots[i]
 		was := v.w.find(s.Index)
-		s.blocked = was >= 0 && v.plan.Verdict(&v.members[was]) == rollout.Claimed
+		s.blocked = was >= 0 && v.said.Verdict(&v.members[was]) == rollout.Claimed
 	}
 }
 

@@ -57,7 +57,8 @@ func (s *slot) tidy(w *world) {
 	if recovered {
 		m.UnsettledSince = time.Time{}
 	}
-	if !recovered && m.Recovered != revisions[w.template] {
+	target := &w.records[w.template]
+	if !recovered && (m.Recovered != target.ID || !m.RecoveredAt.After(target.Since) || !m.RecoveredAt.After(target.Counted)) {
 		m.Recovered, m.RecoveredAt = "", time.Time{}
 	}
 	if s.body.state == rollout.Absent || s.body.state == rollout.Exited {
@@ -81,24 +82,14 @@ func (w *world) tidyRecord(i int8) {
 		r.Failures = nil
 		return
 	}
-	list := r.Failures[:0:0]
-	for _, f := range r.Failures {
-		if f.Count == 0 && f.Forgiven && (f.ID == deadID || !isTarget && !w.runs(&f, r.ID)) {
-			continue
-		}
+	r.Failures = slices.Clone(r.Failures)
+	for i := range r.Failures {
+		f := &r.Failures[i]
 		f.Message = ""
 		if f.Count == 0 && f.Forgiven {
-			f.At = epoch.Add(-longWhile * 100) // it only keeps an incarnation from being counted again
+			f.At = w.now // it only keeps an incarnation from being counted again
 		}
-		list = append(list, f)
 	}
-	r.Failures = list
-}
-
-// runs reports whether the slot that failed still has the body that was counted.
-func (w *world) runs(f *rollout.Failure, r rollout.Revision) bool {
-	i := w.find(f.Index)
-	return i >= 0 && w.slots[i].ID == f.ID && w.slots[i].Incarnation == f.Incarnation && w.slots[i].Runs == r
 }
 
 // number gives incarnations the lowest numbers that compare as they do.
