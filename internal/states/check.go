@@ -35,7 +35,7 @@ const never = 240 * time.Hour
 func (w *world) check(r *rules) string {
 	var room [maxSlots]rollout.Member
 	s := w.snapshot(r, room[:0])
-	p := rollout.New(s, w.now)
+	p := s.Plan(w.now)
 	if err := rollout.CheckInvariants(s, p); err != nil {
 		return err.Error()
 	}
@@ -43,7 +43,7 @@ func (w *world) check(r *rules) string {
 		return "the current revision is halted"
 	}
 	for i := range s.Members {
-		if m := &s.Members[i]; p.Verdict(m) == rollout.Next && (m.InService() || m.Phase == rollout.Unready) {
+		if m := &s.Members[i]; p.Verdict(m.Index) == rollout.Next && (m.InService() || m.Phase == rollout.Unready) {
 			return fmt.Sprintf("%s could be taken, and is not", short(m))
 		}
 	}
@@ -54,7 +54,7 @@ func (w *world) check(r *rules) string {
 	if !until.After(w.now) {
 		return "the plan asks to be made again at once"
 	}
-	if what := differs(p, rollout.New(s, until.Add(-1))); what != "" {
+	if what := differs(p, s.Plan(until.Add(-1))); what != "" {
 		return "before the plan's wake, time alone changes it: " + what
 	}
 	return ""
@@ -141,7 +141,7 @@ func short(m *rollout.Member) string {
 func (w *world) rest(r *rules) string {
 	var room [maxSlots]rollout.Member
 	s := w.snapshot(r, room[:0])
-	p := rollout.New(s, w.now)
+	p := s.Plan(w.now)
 	kept, down, counted := s.Policy.Partition > 0, 0, 0
 	for i := range s.Members {
 		m := &s.Members[i]
@@ -156,7 +156,7 @@ func (w *world) rest(r *rules) string {
 	}
 	for i := range s.Members {
 		m := &s.Members[i]
-		v := p.Verdict(m)
+		v := p.Verdict(m.Index)
 		limits := v == rollout.UnavailableLimit || v == rollout.FloorReached || v == rollout.InFlightLimit || v == rollout.NoSurgeCapacity || v == rollout.FailedReplacement
 		if !slices.Contains(ended, v) && (!limits || !kept && !s.Policy.HasCeiling) {
 			return fmt.Sprintf("at rest, and nobody can end what keeps %s off the target: %s", short(m), v)

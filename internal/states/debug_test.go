@@ -17,22 +17,22 @@ func TestDebug(t *testing.T) {
 		}
 		return d
 	}
-	x := Exploration{Policy: Policies()[pol], Fresh: os.Getenv("FRESH") != "", Bounds: Bounds{Slots: n("S", 2), Users: n("U", 2), Faults: n("F", 1), States: n("N", 1000000)}}
+	x := Exploration{Policy: Policies()[pol], Fresh: os.Getenv("FRESH") != "", Bounds: Bounds{Slots: n("S", 2), Users: n("U", 2), Faults: n("F", 1)}, Most: n("N", 1000000), Findings: 5}
 	r := x.Run()
 	for _, f := range r.Findings {
 		w := x.r.start(x.Fresh, x.Bounds.Users, x.Bounds.Faults)
-		t.Log(f)
+		t.Log(f.String(), f.Scenario("x"))
 		for _, e := range f.path {
 			w = step(x.r, w, e)
 		}
 		var room [maxSlots]rollout.Member
 		s := w.snapshot(x.r, room[:0])
 		b, _ := json.MarshalIndent(s, "", " ")
-		p := rollout.New(s, w.now)
+		p := s.Plan(w.now)
 		t.Logf("%s\n%v wake %v", b, words(p.Actions), p.Wake)
 		t.Log(p.Next, p.Updated, p.Reconciling, p.Stalled)
 		for i := range s.Members {
-			t.Log(i, p.Verdict(&s.Members[i]), p.Explain(&s.Members[i]))
+			t.Log(i, p.Verdict(i), p.Explain(&s.Members[i]))
 		}
 	}
 }

@@ -110,10 +110,10 @@ func (v *view) look(r *rules, w *world) {
 	v.w, v.r = w, r
 	v.moves, v.claimed = [maxSlots]bool{}, [maxClaims]bool{}
 	s := w.snapshot(r, v.members[:0])
-	v.plan = rollout.Decide(s, w.now)
+	v.plan = rollout.NewPlanner(s).Whole(w.now)
 	v.planned = len(v.plan.Actions) > 0 || v.plan.Surge != int(w.surge) || v.plan.Size != int(w.size)
 	if r.reuse {
-		v.said = rollout.New(s, w.now)
+		v.said = s.Plan(w.now)
 		v.planned = v.planned || v.unsaid(s)
 	}
 	for i := range w.slots[:w.n] {
@@ -141,7 +141,7 @@ func (v *view) look(r *rules, w *world) {
 // unsaid reports whether the plan would say something else of members than was said.
 func (v *view) unsaid(s *rollout.Snapshot) bool {
 	for i := range s.Members {
-		if v.w.slots[i].blocked != (v.said.Verdict(&s.Members[i]) == rollout.Claimed) {
+		if v.w.slots[i].blocked != (v.said.Verdict(s.Members[i].Index) == rollout.Claimed) {
 			return true
 		}
 	}
@@ -456,7 +456,7 @@ func (v *view) execute(w *world, n int, changed []bool) {
 	for i := range w.slots[:w.n] {
 		s := &w.slots[i]
 		was := v.w.find(s.Index)
-		s.blocked = was >= 0 && v.said.Verdict(&v.members[was]) == rollout.Claimed
+		s.blocked = was >= 0 && v.said.Verdict(s.Index) == rollout.Claimed
 	}
 }
 

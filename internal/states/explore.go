@@ -13,9 +13,18 @@ type Bounds struct {
 	// Slots is how many members the pool has at its start, and Users and Faults how many
 	// of them there are on a path, at most.
 	Slots, Users, Faults int
-	// States is how many states of one start are explored, at most; 0 for all.
-	States int
 }
+
+// ParseBounds reads bounds such as 3/1/1.
+func ParseBounds(s string) (b Bounds, err error) {
+	n, err := fmt.Sscanf(s, "%d/%d/%d", &b.Slots, &b.Users, &b.Faults)
+	if err != nil || n != 3 || b.Slots < 0 || b.Slots > maxDesired || b.Users < 0 || b.Faults < 0 || b != (Bounds{b.Slots, b.Users % 100, b.Faults % 100}) {
+		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1, of at most %d slots", s, maxDesired)
+	}
+	return b, nil
+}
+
+func (b Bounds) String() string { return fmt.Sprintf("%d/%d/%d", b.Slots, b.Users, b.Faults) }
 
 // Finding is a promise that does not hold, with a shortest path to where it does not.
 type Finding struct {
@@ -24,6 +33,14 @@ type Finding struct {
 	Bounds  Bounds
 	Message string
 	path    []edge
+}
+
+func (f *Finding) String() string {
+	s := f.Message
+	for _, e := range f.path {
+		s += "\n   " + e.String()
+	}
+	return s
 }
 
 // Result is what came of one start.
@@ -37,8 +54,15 @@ type Result struct {
 // Exploration is one start under one policy.
 type Exploration struct {
 	Policy choice
+	// Fresh: the pool has just been made. Otherwise its members have served for long.
 	Fresh  bool
 	Bounds Bounds
+	// Most is how many states are explored, at most; 0 for all.
+	Most int
+	// Known are messages of what is known to be wrong, and no finding.
+	Known []string
+	// Findings is how many of them end an exploration.
+	Findings int
 
 	r      *rules
 	seed   maphash.Seed
@@ -61,7 +85,6 @@ type visit struct {
 
 const (
 	noState     = ^uint32(0)
-	mostFound   = 5 // a start is left once so much is wrong with it
 	sizeOfState = 2 // bytes before each state that say how long it is
 )
 
@@ -76,7 +99,7 @@ func (x *Exploration) Run() Result {
 	for at := uint32(0); len(x.next) > 0; {
 		x.level, x.next = x.next, x.level[:0]
 		for b := x.level; len(b) > 0; at++ {
-			if len(x.result.Findings) >= mostFound || x.Bounds.States > 0 && int(at) >= x.Bounds.States {
+			if len(x.result.Findings) >= x.Findings || x.Most > 0 && int(at) >= x.Most {
 				x.result.Complete = false
 				x.next = x.next[:0]
 				break
@@ -169,8 +192,8 @@ func (x *Exploration) check(at uint32, w *world) {
 
 // find notes what is wrong with a state, or with the edges that lead on from it, once.
 func (x *Exploration) find(at uint32, then []edge, message string) {
-	same := func(f Finding) bool { return alike(f.Message) == alike(message) }
-	if slices.ContainsFunc(x.result.Findings, same) {
+	same := func(known string) bool { return Alike(known) == Alike(message) }
+	if slices.ContainsFunc(x.Known, same) || slices.ContainsFunc(x.result.Findings, func(f Finding) bool { return same(f.Message) }) {
 		return
 	}
 	path := slices.Clone(then)
@@ -182,10 +205,10 @@ func (x *Exploration) find(at uint32, then []edge, message string) {
 	x.result.Findings = append(x.result.Findings, Finding{x.Policy, x.Fresh, x.Bounds, message, path})
 }
 
-// alike is the message without its numbers.
-func alike(message string) string {
+// Alike is the message without its numbers and revisions.
+func Alike(message string) string {
 	return string(bytes.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
+		if r >= '0' && r <= '9' || r >= 'A' && r <= 'C' {
 			return -1
 		}
 		return r
@@ -263,12 +286,4 @@ func step(r *rules, w world, e edge) world {
 	v.follow(e, &next)
 	next.tidy()
 	return next
-}
-
-func (f Finding) String() string {
-	s := "FOUND " + f.Message
-	for _, e := range f.path {
-		s += "\n   " + e.String()
-	}
-	return s
 }

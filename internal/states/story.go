@@ -27,8 +27,8 @@ type story struct {
 
 // Scenario is the finding as a scenario file of that name, which pawl simulate plays.
 // What a scenario cannot say exactly is said in comments.
-func (f Finding) Scenario(name string) string {
-	s := &story{f: f, r: f.Policy.rules(f.Bounds.Slots)}
+func (f *Finding) Scenario(name string) string {
+	s := &story{f: *f, r: f.Policy.rules(f.Bounds.Slots)}
 	fmt.Fprintf(&s.b, "name: %s\nwhy: >-\n  %s\n\n", name, strings.ReplaceAll(strings.SplitN(f.Message, "\npanic", 2)[0], "\n", "\n  "))
 	s.pool()
 	fmt.Fprintf(&s.b, "world: {boot: %s, stop: %s, drain: %s, bootTimeout: %s}\n", bootTime, storyStop, storyStop, bootTimeout)

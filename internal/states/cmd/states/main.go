@@ -1,37 +1,180 @@
-// Command states explores every state that small pools can come to.
+// Command states explores every state that small pools can come to, within bounds, and
+// checks the engine's promises in each. See package states.
+//
+// A finding is printed and written as a scenario file of a shortest path to it, which
+// pawl simulate plays. The last line says the bounds, how many states and edges there
+// are, whether that is all, and what was found. The exit status is 0 if nothing was
+// found, 1 if something was, and 2 for wrong flags.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/states"
 )
 
 func main() {
-	var b states.Bounds
-	flag.IntVar(&b.Slots, "slots", 2, "")
-	flag.IntVar(&b.Users, "users", 1, "")
-	flag.IntVar(&b.Faults, "faults", 1, "")
-	flag.IntVar(&b.States, "states", 0, "")
-	only := flag.Int("policy", -1, "")
+	c := &command{out: os.Stdout}
+	bounds := flag.String("bounds", "2/1/1", "slots/users/faults, several of them with commas between")
+	known := flag.String("known", "", "a file of messages of findings that are known; lines that begin with # are comments")
+	flag.StringVar(&c.dir, "dir", "", "the directory to which scenario files of findings are written")
+	flag.IntVar(&c.most, "most", 0, "how many states of one start are explored, at most; 0 for all")
+	flag.IntVar(&c.workers, "workers", 2, "how many starts are explored at a time")
+	flag.IntVar(&c.policy, "policy", -1, "only the policy of this number")
+	flag.BoolVar(&c.first, "first", false, "end with the first finding")
+	flag.BoolVar(&c.quiet, "quiet", false, "print no line for each start")
 	flag.Parse()
-	list := states.Policies()
-	fmt.Println(len(list), "policies")
-	for i, p := range list {
-		if *only >= 0 && i != *only {
-			continue
+	err := c.parse(*bounds, *known)
+	if err != nil || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "states:", err)
+		os.Exit(2)
+	}
+	if err := c.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "states:", err)
+		os.Exit(1)
+	}
+	if len(c.found) > 0 {
+		os.Exit(1)
+	}
+}
+
+// command is one call of the program.
+type command struct {
+	out                   io.Writer
+	dir                   string
+	bounds                []states.Bounds
+	known                 []string
+	most, workers, policy int
+	first, quiet          bool
+
+	mu            sync.Mutex
+	states, edges int
+	incomplete    bool
+	// found are messages, with the number of starts from which each was found.
+	found []string
+	err   error
+}
+
+func (c *command) parse(bounds, known string) error {
+	for s := range strings.SplitSeq(bounds, ",") {
+		b, err := states.ParseBounds(s)
+		if err != nil {
+			return err
 		}
-		for _, fresh := range []bool{false, true} {
-			x := states.Exploration{Policy: p, Fresh: fresh, Bounds: b}
-			start := time.Now()
-			r := x.Run()
-			fmt.Fprintf(os.Stdout, "%d %s fresh=%t: %d states, %d edges, complete %t, %.1f s\n", i, p, fresh, r.States, r.Edges, r.Complete, time.Since(start).Seconds())
-			for _, f := range r.Findings {
-				fmt.Println(f)
+		c.bounds = append(c.bounds, b)
+	}
+	if known == "" {
+		return nil
+	}
+	text, err := os.ReadFile(known)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			c.known = append(c.known, line)
+		}
+	}
+	return nil
+}
+
+// run explores every start under every policy, several at a time.
+func (c *command) run() error {
+	began := time.Now()
+	var wg sync.WaitGroup
+	work := make(chan *states.Exploration)
+	for range c.workers {
+		wg.Go(func() {
+			for x := range work {
+				c.explore(x)
+			}
+		})
+	}
+	policies := states.Policies()
+	for _, b := range c.bounds {
+		for i, p := range policies {
+			for _, fresh := range []bool{false, true} {
+				if c.policy < 0 || c.policy == i {
+					work <- &states.Exploration{Policy: p, Fresh: fresh, Bounds: b, Most: c.most, Known: c.known, Findings: 5}
+				}
 			}
 		}
 	}
+	close(work)
+	wg.Wait()
+	complete, found := "complete", "nothing found"
+	if c.incomplete {
+		complete = "not complete"
+	}
+	if n := len(c.found); n > 0 {
+		found = fmt.Sprintf("%d found", n)
+	}
+	fmt.Fprintf(c.out, "states: %d policies in bounds %s (slots/users/faults): %d states, %d edges, %s, %s, in %.0f s\n",
+		len(policies), strings.Join(names(c.bounds), " "), c.states, c.edges, complete, found, time.Since(began).Seconds())
+	return c.err
+}
+
+func names(list []states.Bounds) (out []string) {
+	for _, b := range list {
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// explore explores one start and says what came of it.
+func (c *command) explore(x *states.Exploration) {
+	c.mu.Lock()
+	over := c.first && len(c.found) > 0
+	x.Known = append(x.Known[:len(x.Known):len(x.Known)], c.found...)
+	c.mu.Unlock()
+	if c.first {
+		x.Findings = 1
+	}
+	if over {
+		return
+	}
+	began := time.Now()
+	r := x.Run()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states += r.States
+	c.edges += r.Edges
+	c.incomplete = c.incomplete || !r.Complete
+	if !c.quiet {
+		start := "in service"
+		if x.Fresh {
+			start = "fresh"
+		}
+		fmt.Fprintf(c.out, "%s %s, %s: %d states, %d edges, complete %t, in %.1f s\n", x.Bounds, x.Policy, start, r.States, r.Edges, r.Complete, time.Since(began).Seconds())
+	}
+	for i := range r.Findings {
+		c.report(&r.Findings[i])
+	}
+}
+
+// report prints a finding, and writes its scenario.
+func (c *command) report(f *states.Finding) {
+	c.found = append(c.found, f.Message)
+	fmt.Fprintf(c.out, "FOUND %s\n", f)
+	if c.dir == "" {
+		return
+	}
+	name := fmt.Sprintf("found-%d", len(c.found))
+	file := filepath.Join(c.dir, name+".yaml")
+	err := os.MkdirAll(c.dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(file, []byte(f.Scenario(name)), 0o644)
+	}
+	if err != nil {
+		c.err = err
+		return
+	}
+	fmt.Fprintln(c.out, "   pawl simulate", file)
 }
