@@ -17,10 +17,10 @@ func TestDebug(t *testing.T) {
 		}
 		return d
 	}
-	x := Exploration{Policy: Policies()[pol], Fresh: os.Getenv("FRESH") != "", Bounds: Bounds{Slots: n("S", 2), Users: n("U", 2), Faults: n("F", 1)}, Most: n("N", 1000000), Findings: 5}
+	x := Exploration{Policy: Policies()[pol], Bounds: Bounds{Fresh: os.Getenv("FRESH") != "", Slots: n("S", 2), Users: n("U", 2), Faults: n("F", 1)}, Most: n("N", 1000000), Findings: 5}
 	r := x.Run()
 	for _, f := range r.Findings {
-		w := x.r.start(x.Fresh, x.Bounds.Users, x.Bounds.Faults)
+		w := x.r.start(x.Bounds)
 		t.Log(f.String(), f.Scenario("x"))
 		for _, e := range f.path {
 			w = step(x.r, w, e)
@@ -37,7 +37,10 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-func diff(a, b *world) string { 
-	x, _ := json.Marshal(a.slots[:a.n]); y, _ := json.Marshal(b.slots[:b.n])
-	u, _ := json.Marshal(a.records); v, _ := json.Marshal(b.records)
-	return string(x)+"\n"+string(y)+"\n"+string(u)+"\n"+string(v) }
+func diff(a, b *world) string {
+	x, _ := json.Marshal(a.slots[:a.n])
+	y, _ := json.Marshal(b.slots[:b.n])
+	u, _ := json.Marshal(a.records)
+	v, _ := json.Marshal(b.records)
+	return string(x) + "\n" + string(y) + "\n" + string(u) + "\n" + string(v)
+}

@@ -17,6 +17,7 @@ const (
 	claimEdge      // claim i takes its next step
 	timeEdge       // time moves
 
+	// Of a body nobody knows but its slot's next step, which comes at once.
 	bootsEdge  // the body of slot i comes up, for the first time or again
 	goesEdge   // it is gone, after it was told to go
 	drainsEdge // its drain is done
@@ -68,12 +69,13 @@ func (e edge) String() string {
 	switch {
 	case e.kind == planEdge && e.n != whole:
 		s += fmt.Sprintf(", cut off after %d", e.n)
-	case e.kind == stepEdge:
-		s += fmt.Sprintf(" %d%s", e.i, [...]string{"", " refused", " without room"}[e.n])
 	case e.kind == editEdge:
 		s += " " + string(revisions[e.i])
 	case e.kind != planEdge && e.kind != timeEdge && e.kind != outageEdge && e.kind != pauseEdge && e.kind != retryEdge:
 		s += fmt.Sprintf(" %d", e.i)
+	}
+	if e.kind != planEdge && e.n > 0 {
+		s += [...]string{"", ", refused", ", without room"}[e.n]
 	}
 	if e.late {
 		s += ", and a plan that has not seen that"
@@ -259,36 +261,51 @@ func (v *view) lates(list []edge) []edge {
 	return list
 }
 
+// slotEdges appends what the slot and its body do.
 func (v *view) slotEdges(list []edge, i int8) []edge {
 	s, fault := &v.w.slots[i], v.w.faults > 0
 	if v.moves[i] {
-		list = v.lates(append(list, edge{kind: stepEdge, i: i}))
-		if do := v.steps[i].Do; fault && do == rollout.CreateBody {
-			list = append(list, edge{kind: stepEdge, i: i, n: refused}, edge{kind: stepEdge, i: i, n: noRoom})
-		} else if fault && do == rollout.UpdateBody {
-			list = append(list, edge{kind: stepEdge, i: i, n: refused})
-		}
+		list = v.ways(list, stepEdge, i)
 	}
 	b := &s.body
 	switch {
 	case b.state == rollout.Booting:
-		list = append(list, edge{kind: bootsEdge, i: i})
+		list = v.ways(list, bootsEdge, i)
 	case b.state == rollout.Stopping:
-		list = append(list, edge{kind: goesEdge, i: i})
+		list = v.ways(list, goesEdge, i)
 	case b.draining && !b.drained:
-		list = append(list, edge{kind: drainsEdge, i: i})
+		list = v.ways(list, drainsEdge, i)
 	}
 	if !fault {
 		return list
 	}
 	if b.state == rollout.Booting || b.state == rollout.Ready {
-		list = append(list, edge{kind: exitsEdge, i: i}, edge{kind: vanishEdge, i: i})
+		list = v.lates(append(list, edge{kind: exitsEdge, i: i}))
+		list = v.lates(append(list, edge{kind: vanishEdge, i: i}))
 	}
 	if b.state == rollout.Ready {
-		list = append(list, edge{kind: downEdge, i: i})
+		list = v.lates(append(list, edge{kind: downEdge, i: i}))
 	}
 	if !b.slow && (b.state == rollout.Booting && !b.booted || b.state == rollout.Stopping || b.draining && !b.drained) {
 		list = append(list, edge{kind: slowEdge, i: i})
+	}
+	return list
+}
+
+// ways appends the step that the slot takes once the body has done that, in each way
+// in which it may end.
+func (v *view) ways(list []edge, k kind, i int8) []edge {
+	list = v.lates(append(list, edge{kind: k, i: i}))
+	if v.w.faults == 0 {
+		return list
+	}
+	s := v.w.slots[i]
+	s.happen(k)
+	switch do := rollout.Step(s.Member, s.sight(), v.r.life, v.w.now).Do; do {
+	case rollout.CreateBody:
+		list = append(list, edge{kind: k, i: i, n: noRoom}, edge{kind: k, i: i, n: refused})
+	case rollout.UpdateBody:
+		list = append(list, edge{kind: k, i: i, n: refused})
 	}
 	return list
 }
@@ -463,8 +480,9 @@ func (v *view) execute(w *world, n int, changed []bool) {
 // happen has the edge's event happen.
 func (v *view) happen(e edge, w *world) {
 	switch e.kind {
-	case stepEdge:
-		w.step(int(e.i), &v.steps[e.i], int(e.n))
+	case stepEdge, bootsEdge, goesEdge, drainsEdge, exitsEdge, vanishEdge, downEdge:
+		w.slots[e.i].happen(e.kind)
+		w.step(v.r, int(e.i), int(e.n))
 	case claimEdge:
 		v.stepClaim(w, e.i)
 	case timeEdge, outageEdge:
@@ -532,28 +550,31 @@ func (s *slot) happen(k kind) {
 	}
 }
 
-// step carries out what a slot's step comes to.
-func (w *world) step(i int, t *rollout.Transition, how int) {
+// step has the slot take its next step. That its body is told to go, once that is
+// recorded, nobody sees: it happens at once.
+func (w *world) step(r *rules, i, how int) {
 	s := &w.slots[i]
 	was := s.Incarnation
+	t := rollout.Step(s.Member, s.sight(), r.life, w.now)
 	s.Member = t.Member
 	switch t.Do {
 	case rollout.DropSlot:
 		w.drop(i)
 		return
 	case rollout.CreateBody, rollout.UpdateBody:
-		w.born(s, t, how)
+		w.born(s, &t, how)
 	case rollout.DrainBody:
 		s.body.draining = true
 	case rollout.UndrainBody:
 		s.body.draining, s.body.drained = false, false
-	case rollout.DeleteBody:
-		s.body.state, s.body.slow = rollout.Stopping, false
 	}
 	if s.Incarnation != was {
 		s.Asked = false
 	}
 	w.promise(s)
+	if t = rollout.Step(s.Member, s.sight(), r.life, w.now); t.Do == rollout.DeleteBody && s.body.state != rollout.Stopping {
+		s.body.state, s.body.slow = rollout.Stopping, false
+	}
 }
 
 // born makes a body, or another one of the body that is there.

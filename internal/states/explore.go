@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"runtime/debug"
 	"slices"
+	"strings"
 )
 
 // Bounds say how far a world is explored.
@@ -13,23 +14,34 @@ type Bounds struct {
 	// Slots is how many members the pool has at its start, and Users and Faults how many
 	// of them there are on a path, at most.
 	Slots, Users, Faults int
+	// Fresh: the pool has just been made. Otherwise its members have served for long.
+	Fresh bool
 }
 
-// ParseBounds reads bounds such as 3/1/1.
+const freshPrefix = "fresh:"
+
+// ParseBounds reads bounds such as 3/1/1 or fresh:2/1/1.
 func ParseBounds(s string) (b Bounds, err error) {
-	n, err := fmt.Sscanf(s, "%d/%d/%d", &b.Slots, &b.Users, &b.Faults)
-	if err != nil || n != 3 || b.Slots < 0 || b.Slots > maxDesired || b.Users < 0 || b.Faults < 0 || b != (Bounds{b.Slots, b.Users % 100, b.Faults % 100}) {
-		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1, of at most %d slots", s, maxDesired)
+	numbers := s
+	numbers, b.Fresh = strings.CutPrefix(s, freshPrefix)
+	_, err = fmt.Sscanf(numbers, "%d/%d/%d", &b.Slots, &b.Users, &b.Faults)
+	if err != nil || b.String() != s || b.Slots < 0 || b.Slots > maxDesired || min(b.Users, b.Faults) < 0 || max(b.Users, b.Faults) > 100 {
+		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1 or fresh:2/1/1, of at most %d slots", s, maxDesired)
 	}
 	return b, nil
 }
 
-func (b Bounds) String() string { return fmt.Sprintf("%d/%d/%d", b.Slots, b.Users, b.Faults) }
+func (b Bounds) String() string {
+	s := fmt.Sprintf("%d/%d/%d", b.Slots, b.Users, b.Faults)
+	if b.Fresh {
+		s = freshPrefix + s
+	}
+	return s
+}
 
 // Finding is a promise that does not hold, with a shortest path to where it does not.
 type Finding struct {
 	Policy  choice
-	Fresh   bool
 	Bounds  Bounds
 	Message string
 	path    []edge
@@ -54,8 +66,6 @@ type Result struct {
 // Exploration is one start under one policy.
 type Exploration struct {
 	Policy choice
-	// Fresh: the pool has just been made. Otherwise its members have served for long.
-	Fresh  bool
 	Bounds Bounds
 	// Most is how many states are explored, at most; 0 for all.
 	Most int
@@ -92,7 +102,7 @@ const (
 func (x *Exploration) Run() Result {
 	x.r = x.Policy.rules(x.Bounds.Slots)
 	x.seed, x.known, x.plans = maphash.MakeSeed(), map[uint64]uint32{}, map[uint64]struct{}{}
-	w := x.r.start(x.Fresh, x.Bounds.Users, x.Bounds.Faults)
+	w := x.r.start(x.Bounds)
 	w.tidy()
 	x.reach(&w, noState, edge{})
 	x.result.Complete = true
@@ -202,7 +212,7 @@ func (x *Exploration) find(at uint32, then []edge, message string) {
 		path = append(path, x.visits[i].by)
 	}
 	slices.Reverse(path)
-	x.result.Findings = append(x.result.Findings, Finding{x.Policy, x.Fresh, x.Bounds, message, path})
+	x.result.Findings = append(x.result.Findings, Finding{x.Policy, x.Bounds, message, path})
 }
 
 // Alike is the message without its numbers and revisions.
@@ -270,7 +280,7 @@ func (x *Exploration) at(n uint32) world {
 	for i := n; x.visits[i].from != noState; i = x.visits[i].from {
 		path = append(path, x.visits[i].by)
 	}
-	w := x.r.start(x.Fresh, x.Bounds.Users, x.Bounds.Faults)
+	w := x.r.start(x.Bounds)
 	w.tidy()
 	for _, e := range slices.Backward(path) {
 		w = step(x.r, w, e)

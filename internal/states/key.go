@@ -66,16 +66,14 @@ func (s *slot) tidy(w *world) {
 	}
 }
 
-// tidyRecord clears what decides nothing in a record. One of which the revision is no
-// target starts clean when it becomes one, unless it is halted.
+// tidyRecord clears what decides nothing in a record. A revision starts clean when a
+// template names it, unless it is halted; the current one comes back as it is.
 func (w *world) tidyRecord(i int8) {
 	r := &w.records[i]
-	isTarget := i == w.target()
-	if !isTarget && !r.Halted {
+	if i != w.template && i != w.current && !r.Halted {
 		*r = r.Renewed(w.now)
-		r.Since = time.Time{}
 	}
-	if !isTarget {
+	if i != w.target() {
 		r.Since, r.Counted = time.Time{}, time.Time{}
 	}
 	if len(r.Failures) == 0 {

@@ -15,8 +15,8 @@ func TestTidy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range Policies() {
 		r := c.rules(2)
-		for n := range 3000 {
-			raw := r.start(n%2 == 0, 3, 2)
+		for n := range 300 {
+			raw := r.start(Bounds{2, 3, 2, n%2 == 0})
 			tidied := raw
 			tidied.tidy()
 			var path []edge

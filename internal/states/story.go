@@ -32,7 +32,7 @@ func (f *Finding) Scenario(name string) string {
 	fmt.Fprintf(&s.b, "name: %s\nwhy: >-\n  %s\n\n", name, strings.ReplaceAll(strings.SplitN(f.Message, "\npanic", 2)[0], "\n", "\n  "))
 	s.pool()
 	fmt.Fprintf(&s.b, "world: {boot: %s, stop: %s, drain: %s, bootTimeout: %s}\n", bootTime, storyStop, storyStop, bootTimeout)
-	if f.Fresh {
+	if f.Bounds.Fresh {
 		s.b.WriteString("start: {target: A, members: []}\n")
 	}
 	s.timeline()
@@ -66,7 +66,7 @@ func (s *story) pool() {
 
 // timeline follows the path.
 func (s *story) timeline() {
-	w := s.r.start(s.f.Fresh, s.f.Bounds.Users, s.f.Bounds.Faults)
+	w := s.r.start(s.f.Bounds)
 	w.tidy()
 	s.b.WriteString("timeline:\n")
 	for _, e := range s.f.path {

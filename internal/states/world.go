@@ -89,13 +89,13 @@ func (c choice) rules(desired int) *rules {
 
 // start is a pool of so many members on A that have served for long, or, if fresh, one
 // that has just been made.
-func (r *rules) start(fresh bool, users, faults int) world {
-	w := world{now: epoch, current: nobody, users: int8(users), faults: int8(faults)}
+func (r *rules) start(b Bounds) world {
+	w := world{now: epoch, current: nobody, users: int8(b.Users), faults: int8(b.Faults)}
 	w.desired, w.partition = int8(r.policy.Desired), int8(r.policy.Partition)
 	for i := range w.records {
 		w.records[i].ID = revisions[i]
 	}
-	if fresh {
+	if b.Fresh {
 		return w
 	}
 	long := epoch.Add(-time.Hour)

@@ -22,7 +22,7 @@ import (
 
 func main() {
 	c := &command{out: os.Stdout}
-	bounds := flag.String("bounds", "2/1/1", "slots/users/faults, several of them with commas between")
+	bounds := flag.String("bounds", "2/1/1", "slots/users/faults of pools in service, or with fresh: before it of new ones; several with commas between")
 	known := flag.String("known", "", "a file of messages of findings that are known; lines that begin with # are comments")
 	flag.StringVar(&c.dir, "dir", "", "the directory to which scenario files of findings are written")
 	flag.IntVar(&c.most, "most", 0, "how many states of one start are explored, at most; 0 for all")
@@ -100,10 +100,8 @@ func (c *command) run() error {
 	policies := states.Policies()
 	for _, b := range c.bounds {
 		for i, p := range policies {
-			for _, fresh := range []bool{false, true} {
-				if c.policy < 0 || c.policy == i {
-					work <- &states.Exploration{Policy: p, Fresh: fresh, Bounds: b, Most: c.most, Known: c.known, Findings: 5}
-				}
+			if c.policy < 0 || c.policy == i {
+				work <- &states.Exploration{Policy: p, Bounds: b, Most: c.most, Known: c.known, Findings: 5}
 			}
 		}
 	}
@@ -116,7 +114,7 @@ func (c *command) run() error {
 	if n := len(c.found); n > 0 {
 		found = fmt.Sprintf("%d found", n)
 	}
-	fmt.Fprintf(c.out, "states: %d policies in bounds %s (slots/users/faults): %d states, %d edges, %s, %s, in %.0f s\n",
+	fmt.Fprintf(c.out, "states: %d policies in bounds %s: %d states, %d edges, %s, %s, in %.0f s\n",
 		len(policies), strings.Join(names(c.bounds), " "), c.states, c.edges, complete, found, time.Since(began).Seconds())
 	return c.err
 }
@@ -148,11 +146,7 @@ func (c *command) explore(x *states.Exploration) {
 	c.edges += r.Edges
 	c.incomplete = c.incomplete || !r.Complete
 	if !c.quiet {
-		start := "in service"
-		if x.Fresh {
-			start = "fresh"
-		}
-		fmt.Fprintf(c.out, "%s %s, %s: %d states, %d edges, complete %t, in %.1f s\n", x.Bounds, x.Policy, start, r.States, r.Edges, r.Complete, time.Since(began).Seconds())
+		fmt.Fprintf(c.out, "%s %s: %d states, %d edges, complete %t, in %.1f s\n", x.Bounds, x.Policy, r.States, r.Edges, r.Complete, time.Since(began).Seconds())
 	}
 	for i := range r.Findings {
 		c.report(&r.Findings[i])
