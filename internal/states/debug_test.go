@@ -21,7 +21,7 @@ func TestDebug(t *testing.T) {
 	r := x.Run()
 	for _, f := range r.Findings {
 		w := x.r.start(x.Bounds)
-		t.Log(f.String(), f.Scenario("x"))
+		t.Log(f.String(), "\n"+f.Scenario("x"))
 		for _, e := range f.path {
 			w = step(x.r, w, e)
 		}

@@ -85,8 +85,9 @@ func (e edge) String() string {
 
 // fault reports whether the edge is one, and user whether a user acts.
 func (e edge) fault() bool {
-	return e.kind >= exitsEdge && e.kind <= outageEdge || e.kind == stepEdge && e.n > 0
+	return e.kind >= exitsEdge && e.kind <= outageEdge || e.kind != planEdge && e.n > 0
 }
+
 func (e edge) user() bool { return e.kind >= editEdge }
 
 // view is a state with what its controllers would do.
