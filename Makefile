@@ -13,6 +13,11 @@ MUTANTS ?=
 FUZZTIME ?= 30
 SEEDS ?= 20
 SCENARIOS ?= scenarios
+# How far `make states` and `make states-bite` explore: slots/users/faults, on a path, of
+# pools in service, or, with fresh:, of new ones.
+STATES_BOUNDS ?= 1/2/1,2/1/1,3/1/1,2/2/1,fresh:1/1/1,fresh:2/1/0
+STATES_CI ?= 1/1/1,2/1/1,3/1/1,fresh:1/1/1
+STATES_BITE ?= 1/1/1,2/1/1,3/1/1,fresh:1/1/1
 # How many worlds `make worlds` draws, and from which seed on.
 WORLDS ?= 100000
 SEED ?= 1
@@ -126,6 +131,19 @@ performance: pawld ## measure what the design promises, into docs/performance.md
 .PHONY: worlds
 worlds: ## draw WORLDS random worlds from SEED on, and check every promise in each
 	@tools/worlds.sh $(WORLDS) $(SEED)
+
+.PHONY: states
+states: ## explore every state of small pools within STATES_BOUNDS, and check every promise in each
+	@go build -o bin/states ./internal/states/cmd/states
+	@bin/states -bounds $(STATES_BOUNDS) -dir bin/states-found
+
+.PHONY: states-ci
+states-ci: ## the same within STATES_CI, in about a minute
+	@$(MAKE) --no-print-directory states STATES_BOUNDS='$(STATES_CI)'
+
+.PHONY: states-bite
+states-bite: $(mutants) ## break the engine in many ways, one by one, and see `make states` find it within STATES_BITE
+	@$(mutants) -run '$(MUTANTS)' -states $(STATES_BITE) tools/mutants
 
 # Stories of thousands of claims, which take minutes in real time.
 LONG := busy-pool-never-stands everything-together healthy-busy-pool-rolls-back-by-itself reuse-under-full-load one-bad-slot-hides-broken-fleet

@@ -90,7 +90,8 @@ type Exploration struct {
 type visit struct {
 	from, fair uint32
 	by         edge
-	rests      bool
+	// turn is what leads to fair.
+	turn kind
 }
 
 const (
@@ -156,8 +157,8 @@ func (x *Exploration) explore(at uint32, b []byte) {
 	v.look(x.r, &w)
 	x.check(at, &w)
 	fair := v.fair()
+	x.visits[at].turn = fair.kind
 	if fair.kind == noEdge {
-		x.visits[at].rests = true
 		if what := w.rest(x.r); what != "" {
 			x.find(at, nil, what)
 		}
@@ -250,42 +251,19 @@ func (x *Exploration) cycles() {
 
 // cycle notes a cycle of states, unless only time goes by in it.
 func (x *Exploration) cycle(from uint32) {
-	var round []edge
+	var round []string
 	moves := false
 	for at := from; ; {
-		next := x.visits[at].fair
-		e := x.turn(at)
-		moves = moves || e.kind != timeEdge
-		round = append(round, e)
-		if at = next; at == from {
+		k := x.visits[at].turn
+		moves = moves || k != timeEdge
+		round = append(round, kindNames[k])
+		if at = x.visits[at].fair; at == from {
 			break
 		}
 	}
 	if moves {
-		x.find(from, round, fmt.Sprintf("the world never comes to rest: %v", round))
+		x.find(from, nil, "the world never comes to rest, but goes on with "+strings.Join(round, ", ")+" for ever")
 	}
-}
-
-// turn is the edge that is the state's turn.
-func (x *Exploration) turn(at uint32) edge {
-	w := x.at(at)
-	var v view
-	v.look(x.r, &w)
-	return v.fair()
-}
-
-// at is the state with the number, which it finds by the path to it.
-func (x *Exploration) at(n uint32) world {
-	var path []edge
-	for i := n; x.visits[i].from != noState; i = x.visits[i].from {
-		path = append(path, x.visits[i].by)
-	}
-	w := x.r.start(x.Bounds)
-	w.tidy()
-	for _, e := range slices.Backward(path) {
-		w = step(x.r, w, e)
-	}
-	return w
 }
 
 // step is the tidied state to which the edge leads.

@@ -26,7 +26,7 @@ func TestTidy(t *testing.T) {
 				tv.look(r, &tidied)
 				one, two := v.edges(nil), tv.edges(nil)
 				if len(one) != len(two) {
-					t.Fatalf("%s: after %v there are the edges\n%v\nand tidied\n%v\n%s, %s\n%s", c, path, one, two, words(v.plan.Actions), words(tv.plan.Actions), diff(&raw, &tidied))
+					t.Fatalf("%s: after %v there are the edges\n%v\nand tidied\n%v\nfrom %+v\nand %+v", c, path, one, two, raw, tidied)
 				}
 				if len(one) == 0 {
 					break
@@ -47,7 +47,7 @@ func TestTidy(t *testing.T) {
 				tidied.tidy()
 				a.tidy()
 				if x, y := timeless(a), timeless(tidied); !bytes.Equal(x, y) {
-					t.Fatalf("%s: after %v the states differ:\n%s", c, path, diff(&a, &tidied))
+					t.Fatalf("%s: after %v the states differ:\n%+v\nand tidied\n%+v", c, path, a, tidied)
 				}
 			}
 		}

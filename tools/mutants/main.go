@@ -33,6 +33,7 @@ func main() {
 	flag.BoolVar(&o.check, "check", false, "only check that every mutant can be put into its file")
 	flag.BoolVar(&o.all, "all", false, "run everything for each mutant, although enough has noticed it")
 	flag.StringVar(&o.run, "run", "", "only the mutants whose name matches this regular expression")
+	flag.StringVar(&o.states, "states", "", "rather than run tests, explore every state of small pools within these bounds")
 	flag.IntVar(&o.parallel, "parallel", 2, "how many mutants are run at a time")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -55,6 +56,7 @@ func main() {
 type options struct {
 	check, all bool
 	run        string
+	states     string
 	parallel   int
 }
 
@@ -79,6 +81,9 @@ func (o *options) main(ctx context.Context, dir string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	if o.states != "" {
+		return o.bite(ctx, tmp, chosen, out)
+	}
 	l := &laboratory{dir: tmp, all: o.all}
 	if l.properties, err = testsIn("rollout/property_test.go"); err != nil {
 		return err

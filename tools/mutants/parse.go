@@ -14,6 +14,7 @@ type mutant struct {
 	name   string
 	breaks string   // the rule or the promise that does not hold then
 	needs  []string // the kinds of tests that have to notice; none: any of them
+	beyond string   // what the states would need that they break it; empty: nothing
 	hunks  []*hunk
 	source string // file and line
 }
@@ -74,7 +75,8 @@ func load(dir string) ([]*mutant, error) {
 //	- lines that go
 //	+ lines that come
 //
-// needs may be left out: then one test of any kind has to notice. The file is
+// needs may be left out: then one test of any kind has to notice. A line states: says
+// what the bounds of make states-bite would need for it to be found. The file is
 // one of rollout/. Lines are compared without the space around them, and those
 // that stay or go have to stand in the file exactly once, one after the other. A
 // mutant of several changes has a line file: before each.
@@ -111,6 +113,9 @@ func (m *mutant) line(line, key, value string) error {
 	switch key {
 	case "breaks":
 		m.breaks = value
+		return nil
+	case "states":
+		m.beyond = value
 		return nil
 	case "needs":
 		for kind := range strings.SplitSeq(value, ",") {
