@@ -3,6 +3,7 @@ package states
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/rollout"
@@ -17,9 +18,8 @@ func (w *world) breaks(format string, args ...any) {
 
 // promise checks a stored version of a slot.
 func (w *world) promise(s *slot) {
-	live := s.Disruption.Cause != rollout.NoCause && s.Disruption.Incarnation == s.Incarnation
 	switch {
-	case s.Claimed && live:
+	case s.Claimed && s.Disrupted():
 		w.breaks("slot %d holds a claim and a live disruption", s.Index)
 	case s.Claimed && (s.Phase == rollout.Draining || s.Phase == rollout.Terminating || s.Phase == rollout.Updating):
 		w.breaks("slot %d is %s although a claim holds it", s.Index, s.Phase)
@@ -121,19 +121,19 @@ var ended = []rollout.Reason{
 
 // short is the member in a few words.
 func short(m *rollout.Member) string {
-	s := fmt.Sprintf("member %d, %s", m.Index, m.Phase)
-	for _, w := range []struct {
+	list := []string{fmt.Sprintf("member %d", m.Index), m.Phase.String()}
+	for _, w := range [...]struct {
 		is   bool
 		word string
 	}{
-		{m.Claimed, "claimed"}, {m.Held, "held"}, {m.Occupancy != rollout.Idle, "busy"}, {m.Skipped, "skipped"}, {m.Asked, "asked"}, {!m.ServedSince.IsZero(), "served"},
-		{m.Disruption.Cause != rollout.NoCause && m.Disruption.Incarnation == m.Incarnation, "disrupted for " + m.Disruption.Cause.String()},
+		{m.Claimed, "claimed"}, {m.Held, "held"}, {m.Occupancy != rollout.Idle, "busy"}, {m.Skipped, "skipped"}, {m.Asked, "asked"},
+		{!m.ServedSince.IsZero(), "served"}, {m.Disrupted(), "disrupted for " + m.Disruption.Cause.String()},
 	} {
 		if w.is {
-			s += ", " + w.word
+			list = append(list, w.word)
 		}
 	}
-	return s
+	return strings.Join(list, ", ")
 }
 
 // rest says what is wrong with a state in which nothing happens any more; empty for

@@ -22,8 +22,8 @@ const freshPrefix = "fresh:"
 
 // ParseBounds reads bounds such as 3/1/1 or fresh:2/1/1.
 func ParseBounds(s string) (b Bounds, err error) {
-	numbers := s
-	numbers, b.Fresh = strings.CutPrefix(s, freshPrefix)
+	numbers, fresh := strings.CutPrefix(s, freshPrefix)
+	b.Fresh = fresh
 	_, err = fmt.Sscanf(numbers, "%d/%d/%d", &b.Slots, &b.Users, &b.Faults)
 	if err != nil || b.String() != s || b.Slots < 0 || b.Slots > maxDesired || min(b.Users, b.Faults) < 0 || max(b.Users, b.Faults) > 100 {
 		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1 or fresh:2/1/1, of at most %d slots", s, maxDesired)
@@ -41,18 +41,18 @@ func (b Bounds) String() string {
 
 // Finding is a promise that does not hold, with a shortest path to where it does not.
 type Finding struct {
-	Policy  choice
+	Policy  Choice
 	Bounds  Bounds
 	Message string
 	path    []edge
 }
 
 func (f *Finding) String() string {
-	s := f.Message
+	lines := []string{f.Message}
 	for _, e := range f.path {
-		s += "\n   " + e.String()
+		lines = append(lines, e.String())
 	}
-	return s
+	return strings.Join(lines, "\n   ")
 }
 
 // Result is what came of one start.
@@ -65,7 +65,7 @@ type Result struct {
 
 // Exploration is one start under one policy.
 type Exploration struct {
-	Policy choice
+	Policy Choice
 	Bounds Bounds
 	// Most is how many states are explored, at most; 0 for all.
 	Most int

@@ -15,7 +15,7 @@ func TestTidy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range Policies() {
 		r := c.rules(2)
-		for n := range 300 {
+		for n := range walks(t) {
 			raw := r.start(Bounds{2, 3, 2, n%2 == 0})
 			tidied := raw
 			tidied.tidy()
@@ -78,4 +78,13 @@ func timeless(w world) []byte {
 	}
 	b, _ := w.encode(nil)
 	return b
+}
+
+// walks is how many random walks there are under each policy.
+func walks(t *testing.T) int {
+	t.Helper()
+	if testing.Short() {
+		return 30
+	}
+	return 300
 }

@@ -1,7 +1,10 @@
 package states
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,16 +48,24 @@ var settings = []setting{
 	{"reuse", []int{0, 1}, func(*rollout.Policy, int) {}},
 }
 
-// choice is the position of the value that each setting has.
-type choice []int
+// Choice is the position of the value that each setting has in a policy.
+type Choice []int
 
-// Policies returns policies in which every pair of values of two settings occurs. Each
-// next one is put together greedily; the first has the first value of each setting.
-func Policies() []choice {
-	type pair struct{ a, va, b, vb int }
-	open := map[pair]bool{}
-	for a := range settings {
-		for b := a + 1; b < len(settings); b++ {
+// pair is a pair of values of the settings a and b, a before b.
+type pair struct{ a, va, b, vb int }
+
+func (p pair) compare(o pair) int {
+	return cmp.Or(cmp.Compare(p.a, o.a), cmp.Compare(p.b, o.b), cmp.Compare(p.va, o.va), cmp.Compare(p.vb, o.vb))
+}
+
+// pairs is a set of pairs.
+type pairs map[pair]bool
+
+// allPairs is every pair of values of two settings.
+func allPairs() pairs {
+	open := pairs{}
+	for b := range settings {
+		for a := range b {
 			for va := range settings[a].values {
 				for vb := range settings[b].values {
 					open[pair{a, va, b, vb}] = true
@@ -62,57 +73,66 @@ func Policies() []choice {
 			}
 		}
 	}
-	gain := func(c choice, at, v int) (n int) {
-		for o, vo := range c {
-			switch {
-			case vo < 0:
-			case o < at && open[pair{o, vo, at, v}], o > at && open[pair{at, v, o, vo}]:
-				n++
-			}
-		}
-		return n
-	}
-	cover := func(c choice) {
-		for a := range c {
-			for b := a + 1; b < len(c); b++ {
-				delete(open, pair{a, c[a], b, c[b]})
-			}
+	return open
+}
+
+// gain is how many pairs the value of the setting makes with what is chosen already.
+func (open pairs) gain(c Choice, at, v int) (n int) {
+	for o, vo := range c {
+		if o < at && open[pair{o, vo, at, v}] || o > at && open[pair{at, v, o, vo}] {
+			n++
 		}
 	}
-	list := []choice{make(choice, len(settings))}
-	cover(list[0])
+	return n
+}
+
+// best is the value of the setting that makes the most pairs, the first of several.
+func (open pairs) best(c Choice, at int) int {
+	best, most := 0, none
+	for v := range settings[at].values {
+		if n := open.gain(c, at, v); n > most {
+			best, most = v, n
+		}
+	}
+	return best
+}
+
+// cover takes out the pairs that the policy has.
+func (open pairs) cover(c Choice) {
+	for b := range c {
+		for a := range b {
+			delete(open, pair{a, c[a], b, c[b]})
+		}
+	}
+}
+
+// Policies returns policies in which every pair of values of two settings occurs. The
+// first has the first value of each setting, and each next one is put together greedily
+// around the first pair that none has yet.
+func Policies() []Choice {
+	open := allPairs()
+	list := []Choice{make(Choice, len(settings))}
+	open.cover(list[0])
 	for len(open) > 0 {
-		c := make(choice, len(settings))
+		c := make(Choice, len(settings))
 		for i := range c {
 			c[i] = none
 		}
-		first := pair{a: len(settings)}
-		for p := range open {
-			if p.a < first.a || p.a == first.a && (p.b < first.b || p.b == first.b && (p.va < first.va || p.va == first.va && p.vb < first.vb)) {
-				first = p
-			}
-		}
+		first := slices.MinFunc(slices.Collect(maps.Keys(open)), pair.compare)
 		c[first.a], c[first.b] = first.va, first.vb
 		for at := range c {
-			if c[at] >= 0 {
-				continue
+			if c[at] == none {
+				c[at] = open.best(c, at)
 			}
-			best, most := 0, -1
-			for v := range settings[at].values {
-				if n := gain(c, at, v); n > most {
-					best, most = v, n
-				}
-			}
-			c[at] = best
 		}
-		cover(c)
+		open.cover(c)
 		list = append(list, c)
 	}
 	return list
 }
 
 // value is the value of the setting with the name.
-func (c choice) value(name string) int {
+func (c Choice) value(name string) int {
 	for i, v := range c {
 		if settings[i].name == name {
 			return settings[i].values[v]
@@ -122,7 +142,7 @@ func (c choice) value(name string) int {
 }
 
 // policy is the policy for a pool of so many members.
-func (c choice) policy(desired int) rollout.Policy {
+func (c Choice) policy(desired int) rollout.Policy {
 	p := rollout.Policy{Desired: desired, ProgressDeadline: progressDeadline}
 	for i, v := range c {
 		settings[i].set(&p, settings[i].values[v])
@@ -132,7 +152,7 @@ func (c choice) policy(desired int) rollout.Policy {
 }
 
 // String names what differs from the first policy.
-func (c choice) String() string {
+func (c Choice) String() string {
 	var words []string
 	for i, v := range c {
 		if v > 0 {

@@ -79,7 +79,7 @@ type rules struct {
 	reuse  bool
 }
 
-func (c choice) rules(desired int) *rules {
+func (c Choice) rules(desired int) *rules {
 	p := c.policy(desired)
 	return &rules{
 		policy: p, reuse: c.value("reuse") == 1,

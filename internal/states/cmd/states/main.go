@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,7 +131,7 @@ func names(list []states.Bounds) (out []string) {
 func (c *command) explore(x *states.Exploration) {
 	c.mu.Lock()
 	over := c.first && len(c.found) > 0
-	x.Known = append(x.Known[:len(x.Known):len(x.Known)], c.found...)
+	x.Known = append(slices.Clip(x.Known), c.found...)
 	c.mu.Unlock()
 	if c.first {
 		x.Findings = 1
@@ -162,9 +163,9 @@ func (c *command) report(f *states.Finding) {
 	}
 	name := fmt.Sprintf("found-%d", len(c.found))
 	file := filepath.Join(c.dir, name+".yaml")
-	err := os.MkdirAll(c.dir, 0o755)
+	err := os.MkdirAll(c.dir, 0o750)
 	if err == nil {
-		err = os.WriteFile(file, []byte(f.Scenario(name)), 0o644)
+		err = os.WriteFile(file, []byte(f.Scenario(name)), 0o600)
 	}
 	if err != nil {
 		c.err = err
