@@ -14,10 +14,11 @@ FUZZTIME ?= 30
 SEEDS ?= 20
 SCENARIOS ?= scenarios
 # How far `make states` and `make states-bite` explore: slots/users/faults, on a path, of
-# pools in service, or, with fresh:, of new ones.
-STATES_BOUNDS ?= 1/2/1,2/1/1,3/1/1,2/2/1,fresh:1/1/1,fresh:2/1/0
-STATES_CI ?= 1/1/1,2/1/1,3/1/1,fresh:1/1/1
-STATES_BITE ?= 1/1/1,2/1/1,3/1/1,fresh:1/1/1
+# pools in service; with drift: of those whose template has just changed, and with fresh:
+# of new ones.
+STATES_BOUNDS ?= 3/1/1,2/2/1,drift:2/1/1,drift:3/0/1,drift:3/1/0,fresh:2/1/0,fresh:1/1/1
+STATES_CI ?= 2/1/1,drift:3/1/0,drift:3/0/1,drift:1/1/1,fresh:2/0/1
+STATES_BITE ?= $(STATES_CI)
 # How many worlds `make worlds` draws, and from which seed on.
 WORLDS ?= 100000
 SEED ?= 1

@@ -42,6 +42,12 @@ func (w *world) check(r *rules) string {
 	if c := &w.current; *c >= 0 && (w.records[*c].Halted || w.records[*c].RolledBack) {
 		return "the current revision is halted"
 	}
+	if what := removes(s, p); what != "" {
+		return what
+	}
+	if what := takesBack(s, p); what != "" {
+		return what
+	}
 	for i := range s.Members {
 		if m := &s.Members[i]; p.Verdict(m.Index) == rollout.Next && (m.InService() || m.Phase == rollout.Unready) {
 			return fmt.Sprintf("%s could be taken, and is not", short(m))
@@ -56,6 +62,72 @@ func (w *world) check(r *rules) string {
 	}
 	if what := differs(p, s.Plan(until.Add(-1))); what != "" {
 		return "before the plan's wake, time alone changes it: " + what
+	}
+	return ""
+}
+
+// acts is what the plan does to the member; nil for nothing.
+func acts(p *rollout.Plan, m *rollout.Member) *rollout.Action {
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Record == nil && a.Index == m.Index {
+			return a
+		}
+	}
+	return nil
+}
+
+// takesBack checks rule 9: what only drains for a revision that it is on, or was held or
+// got work meanwhile, goes back into service.
+func takesBack(s *rollout.Snapshot, p *rollout.Plan) string {
+	for i := range s.Members {
+		m := &s.Members[i]
+		drains := m.Disrupted() && m.Disruption.Cause == rollout.Drift && m.Body && !m.ServedSince.IsZero() &&
+			(m.Phase == rollout.Available || m.Phase == rollout.Draining)
+		wanted := m.Runs == s.Target.ID || m.Held || m.Occupancy != rollout.Idle || s.Policy.Paused
+		if a := acts(p, m); drains && wanted && (a == nil || a.Kind != rollout.Undo) {
+			return fmt.Sprintf("rule 9: %s drains, is to stay, and is not taken back", short(m))
+		}
+	}
+	return ""
+}
+
+// worth is in which order members go that are too many.
+func worth(s *rollout.Snapshot, m *rollout.Member) int {
+	switch {
+	case !m.InService():
+		return 0
+	case m.Runs != s.Target.ID:
+		return 1
+	}
+	return 2
+}
+
+// removes checks rule 10: what is one too many goes in order, what is down first, then
+// what is stale. While the target fails, the slot that tries it stays, and so does for a
+// while what was made for a claim.
+func removes(s *rollout.Snapshot, p *rollout.Plan) string {
+	target := &s.Target
+	for i := range p.Actions {
+		if r := p.Actions[i].Record; r != nil && r.ID == target.ID {
+			target = r
+		}
+	}
+	if !target.Halted && slices.ContainsFunc(target.Failures, func(f rollout.Failure) bool { return !f.Forgiven }) {
+		return ""
+	}
+	for i := range s.Members {
+		m := &s.Members[i]
+		a := acts(p, m)
+		if a == nil || a.Kind != rollout.Disrupt || a.Disruption.Cause != rollout.ScaleDown || m.Disrupted() {
+			continue
+		}
+		for k := range s.Members {
+			o := &s.Members[k]
+			stays := o.Claimed || o.Held || o.ForClaim || o.Occupancy != rollout.Idle || o.Disrupted() && o.Disruption.Remove || acts(p, o) != nil
+			if !stays && worth(s, o) < worth(s, m) {
+				return fmt.Sprintf("rule 10: %s is removed, and %s stays", short(m), short(o))
+			}
+		}
 	}
 	return ""
 }
@@ -142,7 +214,7 @@ func (w *world) rest(r *rules) string {
 	var room [maxSlots]rollout.Member
 	s := w.snapshot(r, room[:0])
 	p := s.Plan(w.now)
-	kept, down, counted := s.Policy.Partition > 0, 0, 0
+	kept, down, counted := s.Policy.Partition > 0 || s.Policy.Paused, 0, 0
 	for i := range s.Members {
 		m := &s.Members[i]
 		used := m.Held || m.Occupancy != rollout.Idle || m.Claimed || m.Skipped

@@ -14,27 +14,37 @@ type Bounds struct {
 	// Slots is how many members the pool has at its start, and Users and Faults how many
 	// of them there are on a path, at most.
 	Slots, Users, Faults int
-	// Fresh: the pool has just been made. Otherwise its members have served for long.
-	Fresh bool
+	Start                Start
 }
 
-const freshPrefix = "fresh:"
+// Start is how a pool starts.
+type Start string
 
-// ParseBounds reads bounds such as 3/1/1 or fresh:2/1/1.
+// The starts. In service, all members are on A, and have served for long.
+const (
+	InService Start = ""
+	Drift     Start = "drift" // the same, and the template says B already
+	Fresh     Start = "fresh" // the pool has just been made
+)
+
+// ParseBounds reads bounds such as 3/1/1, drift:3/1/1 or fresh:2/1/1.
 func ParseBounds(s string) (b Bounds, err error) {
-	numbers, fresh := strings.CutPrefix(s, freshPrefix)
-	b.Fresh = fresh
+	start, numbers, ok := strings.Cut(s, ":")
+	if b.Start = Start(start); !ok {
+		b.Start, numbers = InService, s
+	}
 	_, err = fmt.Sscanf(numbers, "%d/%d/%d", &b.Slots, &b.Users, &b.Faults)
-	if err != nil || b.String() != s || b.Slots < 0 || b.Slots > maxDesired || min(b.Users, b.Faults) < 0 || max(b.Users, b.Faults) > 100 {
-		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1 or fresh:2/1/1, of at most %d slots", s, maxDesired)
+	known := b.Start == InService || b.Start == Drift || b.Start == Fresh
+	if err != nil || !known || b.String() != s || b.Slots < 0 || b.Slots > maxDesired || min(b.Users, b.Faults) < 0 || max(b.Users, b.Faults) > 100 {
+		return b, fmt.Errorf("bounds %q: have to be slots/users/faults such as 3/1/1, drift:3/1/1 or fresh:2/1/1, of at most %d slots", s, maxDesired)
 	}
 	return b, nil
 }
 
 func (b Bounds) String() string {
 	s := fmt.Sprintf("%d/%d/%d", b.Slots, b.Users, b.Faults)
-	if b.Fresh {
-		s = freshPrefix + s
+	if b.Start != InService {
+		s = string(b.Start) + ":" + s
 	}
 	return s
 }

@@ -16,7 +16,7 @@ func TestTidy(t *testing.T) {
 	for _, c := range Policies() {
 		r := c.rules(2)
 		for n := range walks(t) {
-			raw := r.start(Bounds{2, 3, 2, n%2 == 0})
+			raw := r.start(Bounds{2, 3, 2, starts[n%len(starts)]})
 			tidied := raw
 			tidied.tidy()
 			var path []edge

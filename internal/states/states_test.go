@@ -8,6 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/simulate"
 )
 
+var starts = []Start{InService, Drift, Fresh}
+
 // TestPolicies: every pair of values of two settings occurs, under few policies.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
@@ -41,7 +43,7 @@ func TestPolicies(t *testing.T) {
 func TestExploration_Run(t *testing.T) {
 	t.Parallel()
 	for i, c := range Policies() {
-		b := Bounds{Slots: 1, Users: 1, Faults: i % 2, Fresh: i%3 == 0}
+		b := Bounds{Slots: 1, Users: 1, Faults: i % 2, Start: starts[i%len(starts)]}
 		one := (&Exploration{Policy: c, Bounds: b, Findings: 1}).Run()
 		for k := range one.Findings {
 			t.Errorf("%s in bounds %s: %s", c, b, &one.Findings[k])
@@ -85,7 +87,7 @@ func TestFinding_Scenario(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i, c := range Policies() {
 		for n := range 40 {
-			f := Finding{Policy: c, Bounds: Bounds{Slots: 1 + n%3, Users: 3, Faults: 2, Fresh: n%2 == 0}, Message: "member 0: \"it\" is, #1\nand more"}
+			f := Finding{Policy: c, Bounds: Bounds{Slots: 1 + n%3, Users: 3, Faults: 2, Start: starts[n%len(starts)]}, Message: "member 0: \"it\" is, #1\nand more"}
 			r := c.rules(f.Bounds.Slots)
 			w := r.start(f.Bounds)
 			w.tidy()
@@ -117,7 +119,7 @@ func TestFinding_Scenario(t *testing.T) {
 func TestParseBounds(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{
-		"3/1/1": true, "fresh:2/0/1": true, "": false, "3/1": false, "4/1/1": false, "3/-1/1": false, "3/1/1/1": false, "old:1/1/1": false,
+		"3/1/1": true, "fresh:2/0/1": true, "drift:3/1/0": true, "": false, "3/1": false, "4/1/1": false, "3/-1/1": false, "3/1/1/1": false, "old:1/1/1": false,
 	} {
 		b, err := ParseBounds(text)
 		if (err == nil) != ok {

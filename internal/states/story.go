@@ -32,8 +32,11 @@ func (f *Finding) Scenario(name string) string {
 	fmt.Fprintf(&s.b, "name: %s\nwhy: >-\n  %s\n\n", name, strings.ReplaceAll(strings.SplitN(f.Message, "\npanic", 2)[0], "\n", "\n  "))
 	s.pool()
 	fmt.Fprintf(&s.b, "world: {boot: %s, stop: %s, drain: %s, bootTimeout: %s}\n", bootTime, storyStop, storyStop, bootTimeout)
-	if f.Bounds.Fresh {
+	switch f.Bounds.Start {
+	case Fresh:
 		s.b.WriteString("start: {target: A, members: []}\n")
+	case Drift:
+		s.b.WriteString("start: {target: B, current: A}\n")
 	}
 	s.timeline()
 	s.b.WriteString("\nrun: 2h\n\nexpect:\n  finally: [\"conditions.Reconciling.status == 'False'\"]\n")

@@ -87,15 +87,14 @@ func (c Choice) rules(desired int) *rules {
 	}
 }
 
-// start is a pool of so many members on A that have served for long, or, if fresh, one
-// that has just been made.
+// start is how the world starts.
 func (r *rules) start(b Bounds) world {
 	w := world{now: epoch, current: nobody, users: int8(b.Users), faults: int8(b.Faults)}
 	w.desired, w.partition = int8(r.policy.Desired), int8(r.policy.Partition)
 	for i := range w.records {
 		w.records[i].ID = revisions[i]
 	}
-	if b.Fresh {
+	if b.Start == Fresh {
 		return w
 	}
 	long := epoch.Add(-time.Hour)
@@ -106,6 +105,10 @@ func (r *rules) start(b Bounds) world {
 			BornAt: long, ServedSince: long.Add(bootTime), PhaseSince: long.Add(bootTime), BootTook: bootTime,
 			Recovered: "A", RecoveredAt: long.Add(bootTime + recoverAfter),
 		}}
+	}
+	if b.Start == Drift {
+		w.template = 1
+		w.renew(1)
 	}
 	return w
 }
