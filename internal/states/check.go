@@ -49,10 +49,15 @@ func (w *world) check(r *rules) string {
 		return what
 	}
 	for i := range s.Members {
-		if m := &s.Members[i]; p.Verdict(m.Index) == rollout.Next && (m.InService() || m.Phase == rollout.Unready) {
+		if m := &s.Members[i]; p.Verdict(m.Index) == rollout.Next {
 			return fmt.Sprintf("%s could be taken, and is not", short(m))
 		}
 	}
+	s.Unreadable = rollout.Unreachable
+	if unread := s.Plan(w.now); len(unread.Actions) > 0 {
+		return "rule 2: a pool that cannot be read changes: " + words(unread.Actions)
+	}
+	s.Unreadable = ""
 	until := p.Wake
 	if until.IsZero() {
 		until = w.now.Add(never)
