@@ -93,7 +93,7 @@ test: ## everything below, the cheap first; of the random worlds and the mutants
 	@start=$$(date +%s); \
 	$(MAKE) --no-print-directory fmt-check layers verify && \
 	$(MAKE) --no-print-directory -j2 build test-beside && \
-	$(MAKE) --no-print-directory scenarios && $(MAKE) --no-print-directory worlds WORLDS=20000 && $(MAKE) --no-print-directory mutants MUTANTS='^rule-' && $(MAKE) --no-print-directory scenarios-live test-standalone test-integration demo vet-standalone lint-standalone && \
+	$(MAKE) --no-print-directory scenarios states-ci && $(MAKE) --no-print-directory worlds WORLDS=20000 && $(MAKE) --no-print-directory mutants MUTANTS='^rule-' && $(MAKE) --no-print-directory scenarios-live test-standalone test-integration demo vet-standalone lint-standalone && \
 	s=$$(($$(date +%s) - start)) && \
 	echo "test: everything passed in $$((s / 60)) min $$((s % 60)) s"
 
