@@ -21,7 +21,7 @@ type queue struct {
 
 func (q *queue) push(at time.Duration, do func()) {
 	q.seq++
-	heap.Push(&q.heap, event{at, q.seq, do})
+	heap.Push(&q.heap, &event{at, q.seq, do})
 }
 
 // next returns the time of the next event.
@@ -32,9 +32,9 @@ func (q *queue) next() (at time.Duration, ok bool) {
 	return q.heap[0].at, true
 }
 
-func (q *queue) pop() event { return heap.Pop(&q.heap).(event) } //nolint:forcetypeassert // nothing else is in it
+func (q *queue) pop() *event { return heap.Pop(&q.heap).(*event) } //nolint:forcetypeassert // nothing else is in it
 
-type events []event
+type events []*event
 
 func (e events) Len() int { return len(e) }
 
@@ -45,13 +45,13 @@ func (e events) Less(i, j int) bool {
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
 // Push implements heap.Interface.
-func (e *events) Push(x any) { *e = append(*e, x.(event)) } //nolint:forcetypeassert // as pop
+func (e *events) Push(x any) { *e = append(*e, x.(*event)) } //nolint:forcetypeassert // as pop
 
 // Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]
-	(*e)[last] = event{}
+	(*e)[last] = nil
 	*e = (*e)[:last]
 	return x
 }

@@ -104,16 +104,20 @@ func (s *Snapshot) Plan(now time.Time) *Plan {
 // nothing about the plan: building messages would cost a forecast more than
 // deciding.
 func (s *Snapshot) decide(now time.Time, r rest) *pass {
-	begin := func(s *Snapshot) *pass {
-		return &pass{s: s, rest: r, now: now, plan: &Plan{Target: s.Target.ID}, target: s.Target, current: s.Current}
-	}
+	q := &pass{}
+	q.decide(s, now, r)
+	return q
+}
+
+// decide plans as Snapshot.decide does, in the room that the last pass had.
+func (q *pass) decide(s *Snapshot, now time.Time, r rest) {
 	s = s.usual()
-	q := begin(s)
+	q.reset(s, now, r)
 	if q.invalid = s.Validate(); q.invalid == nil {
 		q.read()
 	}
 	if q.ahead && q.invalid == nil {
-		q = begin(s.asOf(now))
+		q.reset(s.asOf(now), now, r)
 		q.read()
 	}
 	q.gate = q.closed()
@@ -132,7 +136,11 @@ func (s *Snapshot) decide(now time.Time, r rest) *pass {
 	q.plan.Surge, q.plan.Size = min(q.excess(), q.surplus), q.size()
 	q.count()
 	q.conclude()
-	return q
+}
+
+// reset begins a pass over the snapshot.
+func (q *pass) reset(s *Snapshot, now time.Time, r rest) {
+	*q = pass{s: s, rest: r, now: now, plan: &Plan{Target: s.Target.ID}, target: s.Target, current: s.Current}
 }
 
 // conclude puts what is stored with revisions before all other actions. What

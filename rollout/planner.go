@@ -25,9 +25,12 @@ type Planner struct {
 	disordered bool
 	next, want int
 	// rest are the slots that are only counted, far the candidates among them.
-	rest    rest
-	far     candidates
+	rest rest
+	far  candidates
+	// members, view and pass are room for what a plan is made of.
 	members []Member
+	view    Snapshot
+	pass    pass
 	// now is when the last plan was made.
 	now time.Time
 }
@@ -126,13 +129,19 @@ func (p *Planner) Whole(now time.Time) *Plan { return p.Snapshot().decide(now, r
 // Snapshot is the pool with all its members. It is right until the next call of
 // the planner.
 func (p *Planner) Snapshot() *Snapshot {
-	p.members = p.members[:0]
-	for _, s := range p.Slots() {
+	slots := p.Slots()
+	p.members = slices.Grow(p.members[:0], len(slots))
+	for _, s := range slots {
 		p.members = append(p.members, s.Member)
 	}
-	all := p.Pool
-	all.Members = p.members
-	return &all
+	return p.viewed()
+}
+
+// viewed is the pool with the members that were put down last.
+func (p *Planner) viewed() *Snapshot {
+	p.view = p.Pool
+	p.view.Members = p.members
+	return &p.view
 }
 
 // mayCount reports whether nothing may be decided that depends on more of the rest
@@ -167,9 +176,8 @@ func (p *Planner) fromNear(now time.Time) *Plan {
 		for _, s := range p.near {
 			p.members = append(p.members, s.Member)
 		}
-		near := p.Pool
-		near.Members = p.members
-		q := near.decide(now, p.rest)
+		q := &p.pass
+		q.decide(p.viewed(), now, p.rest)
 		switch {
 		case !q.complete():
 			return nil
