@@ -186,23 +186,38 @@ func TestJudge_Failures(t *testing.T) {
 
 // The judge reports disruptions that break a promise.
 func TestJudge_Promises(t *testing.T) {
-	cases := map[string]struct{ member, want string }{
-		"claimed": {"{index: 0, state: Claimed, claim: c}", "although c holds it"},
-		"busy":    {"{index: 0, occupancy: Busy}", "although it is Busy"},
-		"unsure":  {"{index: 0, occupancy: Unknown}", "although it is Unknown"},
-		"held":    {"{index: 0, hold: by hand}", "although it is held"},
-		"ledger":  {"{index: 0}, {index: 1, state: Unready}", "although it cannot be spared"},
-		"rolling": {"{index: 0}, {index: 1, state: Draining}", "although 1 may roll at once"},
-		"fine":    {"{index: 0}, {index: 1}", ""},
+	const drift, recycle, removal = rollout.Drift, rollout.Requested, rollout.ScaleDown
+	cases := map[string]struct {
+		cause        rollout.Cause
+		member, want string
+	}{
+		"claimed":              {drift, "{index: 0, state: Claimed, claim: c}", "although c holds it"},
+		"busy":                 {drift, "{index: 0, occupancy: Busy}", "although it is Busy"},
+		"unsure":               {drift, "{index: 0, occupancy: Unknown}", "although it is Unknown"},
+		"held":                 {drift, "{index: 0, hold: by hand}", "although it is held"},
+		"ledger":               {drift, "{index: 0}, {index: 1, state: Unready}", "although it cannot be spared"},
+		"rolling":              {drift, "{index: 0}, {index: 1, state: Draining}", "although 1 may roll at once"},
+		"fine":                 {drift, "{index: 0}, {index: 1}", ""},
+		"unsettled":            {drift, "{index: 0}, {index: 1}, {index: 2, revision: B, state: Unready}", "although pool-2 went down before it had recovered"},
+		"recycled, held":       {recycle, "{index: 0, hold: by hand}, {index: 1}", "for Requested although it is held"},
+		"recycled":             {recycle, "{index: 0}, {index: 1}", ""},
+		"removed, held":        {removal, "{index: 0, hold: by hand}, {index: 1}, {index: 2}", "for ScaleDown although it is held"},
+		"removed, busy":        {removal, "{index: 0, occupancy: Busy}, {index: 1}, {index: 2}", "for ScaleDown although it is Busy"},
+		"removed, needed":      {removal, "{index: 0}, {index: 1}", "which leaves 1 in service, but the size asks for 2"},
+		"removed, one is down": {removal, "{index: 0}, {index: 1}, {index: 2, state: Unready}", "which leaves 1 in service, but the size asks for 2"},
+		"removed, too many":    {removal, "{index: 0}, {index: 1}, {index: 2}", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := begin(t, 1, minimalScenario+"start: {members: ["+c.member+"]}\n")
+			w := begin(t, 1, minimalScenario+"start: {target: B, current: A, members: ["+c.member+"]}\n")
 			p := w.pools[0]
+			if s := p.slots.get(2); s != nil && s.Runs == "B" {
+				s.watch.shaken, s.watch.up = w.now, never
+			}
 			old := p.slots.get(0)
 			next := *old
-			next.Disruption = rollout.Disruption{Cause: rollout.Drift, Incarnation: 1, Rolling: true}
-			a := &rollout.Action{Kind: rollout.Disrupt, Disruption: next.Disruption}
+			next.Disruption = rollout.Disruption{Cause: c.cause, Incarnation: 1, Rolling: c.cause == drift, Remove: c.cause == removal}
+			a := &rollout.Action{Kind: rollout.Disrupt, Revision: "B", Disruption: next.Disruption}
 			w.judge.checkDisruption(p, a, old, p.slots, p.spec)
 			p.put(byPlanner, old, &next, nil)
 			var got []string
@@ -213,6 +228,34 @@ func TestJudge_Promises(t *testing.T) {
 			if c.want == "" && all != "" || !strings.Contains(all, c.want) {
 				t.Errorf("got %q, want %q", all, c.want)
 			}
+		})
+	}
+}
+
+// The judge reports a current revision that is halted, and a halt that ends by itself.
+func TestJudge_Records(t *testing.T) {
+	halted := rollout.Record{ID: "B", Halted: true}
+	cases := map[string]struct {
+		old, next stateRecord
+		want      string
+	}{
+		"current is halted":      {stateRecord{}, stateRecord{current: "B", records: []rollout.Record{halted}}, "although it is the current revision"},
+		"current is rolled back": {stateRecord{}, stateRecord{current: "B", records: []rollout.Record{{ID: "B", RolledBack: true}}}, "although it is the current revision"},
+		"target is halted":       {stateRecord{}, stateRecord{current: "A", records: []rollout.Record{halted}}, ""},
+		"ends by itself": {
+			stateRecord{current: "A", records: []rollout.Record{halted}}, stateRecord{current: "A", records: []rollout.Record{{ID: "B"}}},
+			"is not halted any more",
+		},
+		"is tried again": {
+			stateRecord{current: "A", records: []rollout.Record{halted}},
+			stateRecord{current: "A", retried: retryRequest{"B", 1}, records: []rollout.Record{{ID: "B"}}}, "",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, 1, minimalScenario)
+			w.judge.checkRecords(w.pools[0], &c.old, &c.next)
+			checkPromise(t, w, c.want)
 		})
 	}
 }
