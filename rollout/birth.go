@@ -4,11 +4,11 @@ import "time"
 
 // Who is on probation, where it is not the slot of an index.
 const (
-	nobody = -1
-	// surgeSlot: a surge slot that is made in this pass.
-	surgeSlot = -2
-	// inService: a member in service that is taken in this pass.
-	inService = -3
+	noProbation = -1
+	// probationBySurge: a surge slot that is made in this pass.
+	probationBySurge = -2
+	// probationInService: a member in service that is taken in this pass.
+	probationInService = -3
 )
 
 // birth is the one function that answers which revision may be born in the
@@ -29,14 +29,14 @@ const (
 //     ceiling, and stays only because somebody holds it.
 func (q *pass) birth(m *Member) Revision {
 	r := q.choose(m)
-	if r.Missing || m.Held && q.above() {
+	if r.Missing || m.Held && q.aboveCeiling() {
 		return ""
 	}
 	return r.ID
 }
 
-// starve notes that a slot waits for a revision that cannot be built.
-func (q *pass) starve(m *Member) {
+// noteUnbuildable notes that a slot waits for a revision that cannot be built.
+func (q *pass) noteUnbuildable(m *Member) {
 	if r := q.choose(m); r.Missing {
 		q.unbuildable = r.ID
 	}
@@ -47,11 +47,11 @@ func (q *pass) choose(m *Member) *Record {
 	if c.ID == "" || c.ID == t.ID {
 		return t
 	}
-	others := q.l.off - q.l.askedStale // those that somebody asked to recycle are about to go
-	if m.ID != "" && q.off(m) {
+	others := q.ledger.offTarget - q.ledger.askedStale // those that somebody asked to recycle are about to go
+	if m.ID != "" && q.offTarget(m) {
 		others--
 	}
-	if m.Asked && m.Free() && m.guard(Requested) == "" && !m.Skipped && !m.Stuck && q.off(m) && !q.acted(m) {
+	if m.Asked && m.Free() && m.guard(Requested) == "" && !m.Skipped && !m.Stuck && q.offTarget(m) && !q.acted(m) {
 		others++ // it was left out already
 	}
 	switch {
@@ -61,7 +61,7 @@ func (q *pass) choose(m *Member) *Record {
 		return c
 	case !q.mayTry(m):
 		return c
-	case q.untried && !q.arriving(m):
+	case q.overdue && !q.arriving(m):
 		return c
 	}
 	return t
@@ -70,7 +70,7 @@ func (q *pass) choose(m *Member) *Record {
 // arriving reports whether the slot has a body of the target that is on its way
 // into service.
 func (q *pass) arriving(m *Member) bool {
-	return m.Body && m.Runs == q.target.ID && m.coming() && !m.served() && !m.Disrupted()
+	return m.Body && m.Runs == q.target.ID && m.comingUp() && !m.served() && !m.Disrupted()
 }
 
 // findProbation decides which slot tries the target while a failure of it is
@@ -79,7 +79,7 @@ func (q *pass) arriving(m *Member) bool {
 // if there can be none, a member in service. It is nobody while one that failed
 // is kept as it is: the sentence names it.
 func (q *pass) findProbation() {
-	q.probation, q.keeper = nobody, nil
+	q.probation, q.keptFailure = noProbation, nil
 	if !q.failing {
 		return
 	}
@@ -88,34 +88,34 @@ func (q *pass) findProbation() {
 		m := q.member(f.Index)
 		switch {
 		case f.Forgiven || m == nil || m.ID != f.ID || m.leaving() || m.Phase == Quarantined || m.Skipped || m.InService() && m.Runs != q.target.ID:
-		case m.triable() && !q.hangs(m):
+		case m.canTry() && !q.terminatesTooLong(m):
 			q.probation = f.Index
 			return
-		case q.keeper == nil:
-			q.keeper = m
+		case q.keptFailure == nil:
+			q.keptFailure = m
 		}
 	}
-	for _, i := range q.odd {
-		if m := &q.s.Members[i]; q.tries(m) {
+	for _, i := range q.irregular {
+		if m := &q.s.Members[i]; q.triesTarget(m) {
 			q.probation = m.Index
 			return
 		}
 	}
 	switch {
-	case q.l.trying != nil && !q.l.trying.leaving() && !q.l.trying.Skipped:
-		q.wake(q.l.trying.ServedSince.Add(q.s.Policy.RecoverAfter()))
-		q.probation = q.l.trying.Index
-	case q.keeper != nil:
-	case q.surgeMost() > q.excess() && q.l.noRoom == 0 && !q.full():
-		q.probation = surgeSlot
+	case q.ledger.recovering != nil && !q.ledger.recovering.leaving() && !q.ledger.recovering.Skipped:
+		q.wake(q.ledger.recovering.ServedSince.Add(q.s.Policy.RecoverAfter()))
+		q.probation = q.ledger.recovering.Index
+	case q.keptFailure != nil:
+	case q.surgeMost() > q.excess() && q.ledger.noRoom == 0 && !q.atCeiling():
+		q.probation = probationBySurge
 	default:
-		q.probation = inService
+		q.probation = probationInService
 	}
 }
 
-// pauses reports whether the slot on probation waits for its next birth, and asks to
+// inBackoff reports whether the slot on probation waits for its next birth, and asks to
 // be woken for that.
-func (q *pass) pauses(m *Member) bool {
+func (q *pass) inBackoff(m *Member) bool {
 	next := m.nextAttempt(q.now)
 	if m.InService() || !q.now.Before(next) {
 		return false
@@ -124,15 +124,15 @@ func (q *pass) pauses(m *Member) bool {
 	return true
 }
 
-// triable reports whether anything can be tried in the slot now: nothing keeps
+// canTry reports whether anything can be tried in the slot now: nothing keeps
 // it as it is, and there is room.
-func (m *Member) triable() bool {
+func (m *Member) canTry() bool {
 	return !m.Stuck && !m.NoRoom && m.guard(BodyFailed) == ""
 }
 
-// hangs reports whether the slot's body has been told to go, and has not gone for
+// terminatesTooLong reports whether the slot's body has been told to go, and has not gone for
 // the progress deadline, so that no other can be born there.
-func (q *pass) hangs(m *Member) bool {
+func (q *pass) terminatesTooLong(m *Member) bool {
 	if m.Phase != Terminating {
 		return false
 	}
@@ -144,11 +144,11 @@ func (q *pass) hangs(m *Member) bool {
 	return true
 }
 
-// tries reports whether the slot is to get a body of the target, or has one that
+// triesTarget reports whether the slot is to get a body of the target, or has one that
 // has not recovered yet.
-func (q *pass) tries(m *Member) bool {
+func (q *pass) triesTarget(m *Member) bool {
 	switch {
-	case m.leaving() || m.Phase == Quarantined || m.Skipped || q.hangs(m):
+	case m.leaving() || m.Phase == Quarantined || m.Skipped || q.terminatesTooLong(m):
 		return false
 	case m.unborn():
 		return m.Wants == q.target.ID
@@ -176,30 +176,30 @@ func (q *pass) slowestBoot() time.Duration {
 
 // Bounds of how long a target may boot until nothing more is bet on it.
 const (
-	slowerThan    = 3
-	leastPatience = 10 * time.Second
+	overdueFactor = 3
+	minOverdue    = 10 * time.Second
 )
 
-// findUntried decides whether the target has been on its way for so long, and
+// findOverdue decides whether the target has been on its way for so long, and
 // never come into service, that nobody else is to try it.
-func (q *pass) findUntried() {
-	q.untried = false
-	if q.current.ID == "" || q.current.ID == q.target.ID || q.l.served || q.worked() || q.l.booting.IsZero() {
+func (q *pass) findOverdue() {
+	q.overdue = false
+	if q.current.ID == "" || q.current.ID == q.target.ID || q.ledger.targetServed || q.everRecovered() || q.ledger.bootingSince.IsZero() {
 		return
 	}
 	slowest := q.slowestBoot()
 	if slowest == 0 {
 		return // nobody knows
 	}
-	at := q.l.booting.Add(max(slowerThan*slowest, leastPatience))
-	if q.untried = !q.now.Before(at); !q.untried {
+	at := q.ledger.bootingSince.Add(max(overdueFactor*slowest, minOverdue))
+	if q.overdue = !q.now.Before(at); !q.overdue {
 		q.wake(at)
 	}
 }
 
 // unproven reports whether nothing in service is taken until more is known of
 // the target: a body of it is unsettled, or none has come up in time.
-func (q *pass) isUnproven() bool { return q.unsettled || q.untried }
+func (q *pass) isUnproven() bool { return q.unsettled || q.overdue }
 
 // member finds the slot with the index; nil if there is none.
 func (q *pass) member(index int) *Member {

@@ -39,8 +39,8 @@ func (c *Claim) Ended() bool {
 	return c.Phase == ClaimReleased || c.Phase == ClaimExpired || c.Phase == ClaimFailed
 }
 
-// patience is until when the claim waits for a member; zero for ever.
-func (c *Claim) patience() time.Time {
+// waitsUntil is until when the claim waits for a member; zero for ever.
+func (c *Claim) waitsUntil() time.Time {
 	if !c.Limited {
 		return time.Time{}
 	}
@@ -157,7 +157,7 @@ func StepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTrans
 			return endClaim(c, ClaimExpired, ClaimTimeUp)
 		}
 		return endClaim(c, ClaimFailed, ClaimBodyGone)
-	case c.Limited && c.patience().Before(r.Started):
+	case c.Limited && c.waitsUntil().Before(r.Started):
 		return endClaim(c, ClaimFailed, NotServed)
 	case !r.Gone && seen.Free > seen.Ahead:
 		return ClaimTransition{Claim: c, Do: BindMember}
@@ -188,7 +188,7 @@ func keepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTrans
 		return t
 	}
 	c.Phase, c.Given = ClaimBound, true
-	c.Asked = asks(c.Asked, seen, r)
+	c.Asked = notifies(c.Asked, seen, r)
 	t := ClaimTransition{Claim: c, Why: HoldsMember, Wake: c.ExpiresAt}
 	if r.Heartbeat > 0 {
 		t.Wake = earliest(t.Wake, now.Add(r.Heartbeat-seen.Silent))
@@ -196,10 +196,10 @@ func keepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTrans
 	return t
 }
 
-// asks reports whether the holder is asked to release its member: since only the
+// notifies reports whether the holder is asked to release its member: since only the
 // claim keeps that from being updated, until it is updated or the pool rolls
 // nothing any more.
-func asks(was bool, seen ClaimSight, r ClaimRules) bool {
+func notifies(was bool, seen ClaimSight, r ClaimRules) bool {
 	switch {
 	case !r.Notify:
 		return false
@@ -215,7 +215,7 @@ func asks(was bool, seen ClaimSight, r ClaimRules) bool {
 
 // waitClaim has the claim wait for as long as it may.
 func waitClaim(c Claim, r ClaimRules, now time.Time) ClaimTransition {
-	until := c.patience()
+	until := c.waitsUntil()
 	if c.Limited && (c.Wait == 0 || !now.Before(until)) {
 		return endClaim(c, ClaimFailed, WaitOver)
 	}

@@ -9,20 +9,20 @@ import (
 // recovered, halts the rollout at the failure limit, and decides whether the
 // pool stands on the target. Then it is known which slot is on probation.
 func (q *pass) judge() {
-	q.begin()
-	q.record()
-	q.recover()
+	q.standOnFirst()
+	q.recordFailures()
+	q.forgiveFailures()
 	q.halt()
 	q.failing = q.rolls() && !q.halted && q.target.open()
-	if q.rolls() && q.target.Failed > 0 && !q.worked() {
-		q.wake(q.unproven) // then slots count, and no bodies, and those on their way may go on
+	if q.rolls() && q.target.Failed > 0 && !q.everRecovered() {
+		q.wake(q.nextRecovery) // then slots count, and no bodies, and those on their way may go on
 	}
-	q.unsettled = q.findUnsettled()
+	q.unsettled = q.isUnsettled()
 	q.stand()
-	q.findUntried()
+	q.findOverdue()
 	q.findProbation()
 	if m := q.member(q.probation); m != nil {
-		q.probationPauses = q.pauses(m)
+		q.probationInBackoff = q.inBackoff(m)
 	}
 }
 
@@ -37,52 +37,54 @@ func (q *pass) note(a Action) {
 	q.notes = append(q.notes, a)
 }
 
-// begin makes the first revision of which a body recovered the current one,
+// standOnFirst makes the first revision of which a body recovered the current one,
 // while there is none.
-func (q *pass) begin() {
+func (q *pass) standOnFirst() {
 	if q.current.ID != "" {
 		return
 	}
 	switch {
-	case q.worked():
+	case q.everRecovered():
 		q.target.Halted = false
 		q.current = q.target
 		q.note(Action{Kind: Stand, Why: WhyFirst})
-	case q.l.first != "":
-		q.current = Record{ID: q.l.first}
+	case q.ledger.firstRecovered != "":
+		q.current = Record{ID: q.ledger.firstRecovered}
 		r := q.current
 		q.note(Action{Kind: Stand, Revision: r.ID, Record: &r, Why: WhyFirst})
 	}
-	q.wake(q.unproven)
+	q.wake(q.nextRecovery)
 }
 
-// worked reports whether a body of the target has recovered.
-func (q *pass) worked() bool { return q.target.Worked || q.target.Recovered > 0 || q.l.proven > 0 }
+// everRecovered reports whether a body of the target has recovered.
+func (q *pass) everRecovered() bool {
+	return q.target.Worked || q.target.Recovered > 0 || q.ledger.recovered > 0
+}
 
-// record counts each failed incarnation of the target once. Of a target on
+// recordFailures counts each failed incarnation of the target once. Of a target on
 // which the pool stands only bodies that had not recovered are counted: that
 // delays births, and nothing else.
-func (q *pass) record() {
-	if q.l.failed == 0 {
+func (q *pass) recordFailures() {
+	if q.ledger.failed == 0 {
 		return
 	}
 	r := &q.target
 	if len(r.Failures) >= MaxFailures { // others are not counted any more
 		r.Failures = slices.Clone(r.Failures)
 		for at := range r.Failures {
-			if m := q.member(r.Failures[at].Index); m != nil && m.ID == r.Failures[at].ID && q.counts(m) && r.Failures[at].Incarnation < m.Incarnation {
-				q.fails(m, at)
+			if m := q.member(r.Failures[at].Index); m != nil && m.ID == r.Failures[at].ID && q.failureCounts(m) && r.Failures[at].Incarnation < m.Incarnation {
+				q.countFailure(m, at)
 			}
 		}
 		return
 	}
 	cloned := false
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if !q.counts(m) {
+		if !q.failureCounts(m) {
 			continue
 		}
-		at, known := q.failure(m)
+		at, known := q.failureAt(m)
 		if known && r.Failures[at].Incarnation >= m.Incarnation || !known && len(r.Failures) >= MaxFailures {
 			continue
 		}
@@ -92,19 +94,19 @@ func (q *pass) record() {
 		if !known {
 			at = len(r.Failures)
 			r.Failures = append(r.Failures, Failure{ID: m.ID, Index: m.Index})
-			q.remembered(m, at)
+			q.indexFailure(m, at)
 		}
-		q.fails(m, at)
+		q.countFailure(m, at)
 	}
 }
 
-// counts reports whether the member's body failed in a way that counts.
-func (q *pass) counts(m *Member) bool {
+// failureCounts reports whether the member's body failed in a way that counts.
+func (q *pass) failureCounts(m *Member) bool {
 	return m.Phase == Failed && m.FailedEarly && m.Runs == q.target.ID && (q.rolls() || !m.relapsed())
 }
 
-// fails counts the member's present body as one that failed.
-func (q *pass) fails(m *Member, at int) {
+// countFailure counts the member's present body as one that failed.
+func (q *pass) countFailure(m *Member, at int) {
 	r := &q.target
 	f := &r.Failures[at]
 	f.Incarnation, f.At, f.Forgiven, f.Message = m.Incarnation, m.PhaseSince, false, m.Message
@@ -117,8 +119,8 @@ func (q *pass) fails(m *Member, at int) {
 	q.note(Action{Kind: RecordFailure, Index: m.Index, Why: WhyEarlyFailure})
 }
 
-// failure is where the slot's failure stands in the record.
-func (q *pass) failure(m *Member) (at int, known bool) {
+// failureAt is where the slot's failure stands in the record.
+func (q *pass) failureAt(m *Member) (at int, known bool) {
 	list := q.target.Failures
 	if q.failures == nil && len(list) > 0 {
 		q.failures = make(map[int]int, len(list))
@@ -130,41 +132,41 @@ func (q *pass) failure(m *Member) (at int, known bool) {
 	return at, known && list[at].ID == m.ID
 }
 
-// remembered notes where a new failure stands.
-func (q *pass) remembered(m *Member, at int) {
+// indexFailure notes where a new failure stands.
+func (q *pass) indexFailure(m *Member, at int) {
 	if q.failures == nil {
 		q.failures = map[int]int{}
 	}
 	q.failures[m.Index] = at
 }
 
-// recover forgives failures: each, once a body of the target, in whatever slot,
+// forgiveFailures forgives failures: each, once a body of the target, in whatever slot,
 // has been in service for as long as recovery takes, all of it after the
 // failure. What is forgiven and counts no more is dropped.
-func (q *pass) recover() {
+func (q *pass) forgiveFailures() {
 	r := &q.target
 	var keep []Failure
 	changed := q.rolls() && (r.Since.After(q.now) || r.Counted.After(q.now))
 	r.Since, r.Counted, r.Cutoff = notAfter(r.Since, q.now), notAfter(r.Counted, q.now), notAfter(r.Cutoff, q.now) // a clock that was ahead wrote them
 	for i := range r.Failures {
 		f := r.Failures[i]
-		switch skipped := q.skips(&f); {
+		switch skipped := q.skipsFailed(&f); {
 		case f.At.After(q.now):
 			f.At, changed = q.now, true // a clock that was ahead wrote it
-		case !f.Forgiven && (skipped || q.outlived(f.At)):
+		case !f.Forgiven && (skipped || q.recoveredSince(f.At)):
 			f.Forgiven, changed = true, true
 			if skipped {
 				f.Count = 0
 			}
 		}
-		if f.Forgiven && (f.Count == 0 || !q.rolls() && !f.At.After(q.l.recovery)) && !q.stillFailed(&f) {
+		if f.Forgiven && (f.Count == 0 || !q.rolls() && !f.At.After(q.ledger.lastRecovery)) && !q.stillFailed(&f) {
 			changed = true
 			continue
 		}
 		keep = append(keep, f)
 	}
 	if !q.rolls() && len(keep) > 0 {
-		q.wake(q.unproven) // another recovery drops what failed before it
+		q.wake(q.nextRecovery) // another recovery drops what failed before it
 	}
 	if changed {
 		r.Failures, q.failures = keep, nil
@@ -172,15 +174,15 @@ func (q *pass) recover() {
 	}
 }
 
-// outlived reports whether a body of the target has been in service without a
+// recoveredSince reports whether a body of the target has been in service without a
 // break for as long as recovery takes, all of it after the time; otherwise it
 // asks to be woken when one will have.
-func (q *pass) outlived(since time.Time) bool {
-	if q.l.serving.IsZero() {
+func (q *pass) recoveredSince(since time.Time) bool {
+	if q.ledger.servingSince.IsZero() {
 		return false
 	}
-	if q.l.serving.After(since) {
-		since = q.l.serving
+	if q.ledger.servingSince.After(since) {
+		since = q.ledger.servingSince
 	}
 	at := since.Add(q.s.Policy.RecoverAfter())
 	if q.now.Before(at) {
@@ -190,18 +192,18 @@ func (q *pass) outlived(since time.Time) bool {
 	return true
 }
 
-// findUnsettled reports whether a body of the target went down before it
+// isUnsettled reports whether a body of the target went down before it
 // recovered, and none has shown since that the target can serve.
-func (q *pass) findUnsettled() bool {
-	if !q.rolls() || q.l.unsettled.IsZero() || q.outlived(q.l.unsettled) {
+func (q *pass) isUnsettled() bool {
+	if !q.rolls() || q.ledger.unsettledAt.IsZero() || q.recoveredSince(q.ledger.unsettledAt) {
 		return false
 	}
-	q.wake(q.unproven)
+	q.wake(q.nextRecovery)
 	return true
 }
 
-// skips reports whether somebody gave up on the slot that failed.
-func (q *pass) skips(f *Failure) bool {
+// skipsFailed reports whether somebody gave up on the slot that failed.
+func (q *pass) skipsFailed(f *Failure) bool {
 	m := q.member(f.Index)
 	return m != nil && m.ID == f.ID && m.Skipped
 }
@@ -226,7 +228,7 @@ func (q *pass) halt() {
 
 // failedSlots is what counts towards the failure limit.
 func (q *pass) failedSlots() int {
-	if q.worked() {
+	if q.everRecovered() {
 		return q.target.slots()
 	}
 	return q.target.Failed
@@ -236,8 +238,8 @@ func (q *pass) failedSlots() int {
 // where slots are counted.
 func (q *pass) failureLimit() int {
 	limit := min(q.s.Policy.FailureLimit, MaxFailures)
-	if q.worked() {
-		limit = min(limit, q.l.slots+q.l.onTop)
+	if q.everRecovered() {
+		limit = min(limit, q.ledger.slots+q.ledger.onTop)
 	}
 	return max(1, limit)
 }
@@ -245,11 +247,11 @@ func (q *pass) failureLimit() int {
 // stand makes the target the current revision: nothing holds it up, whatever
 // serves and could be rolled is on it, and enough of its bodies have recovered.
 func (q *pass) stand() {
-	if !q.rolls() || q.halted || q.failing || q.unsettled || q.s.Policy.Partition > 0 || q.l.behind > 0 {
+	if !q.rolls() || q.halted || q.failing || q.unsettled || q.s.Policy.Partition > 0 || q.ledger.behind > 0 {
 		return
 	}
-	if q.target.Recovered+q.l.proven < q.enoughToStand() {
-		q.wake(q.unproven)
+	if q.target.Recovered+q.ledger.recovered < q.enoughToStand() {
+		q.wake(q.nextRecovery)
 		return
 	}
 	q.target = Record{ID: q.target.ID, Since: q.target.Since, Missing: q.target.Missing}
@@ -263,7 +265,7 @@ func (q *pass) stand() {
 // one at least.
 func (q *pass) enoughToStand() int {
 	d := q.s.Policy.Desired
-	n := d - q.l.exempt - q.l.shaky
+	n := d - q.ledger.exempt - q.ledger.unsettledBodies
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
 		m := q.member(f.Index)
@@ -274,21 +276,21 @@ func (q *pass) enoughToStand() int {
 	return max(n, (d+1)/2, 1)
 }
 
-// count stores how many bodies of the target have recovered, where the slot that
+// storeRecoveries stores how many bodies of the target have recovered, where the slot that
 // shows one of them goes.
-func (q *pass) count() {
+func (q *pass) storeRecoveries() {
 	r := &q.target
-	if !q.counting || !q.readable() || !q.rolls() || q.halted {
+	if !q.storesRecoveries || !q.readable() || !q.rolls() || q.halted {
 		return
 	}
-	r.Recovered += q.l.proven
+	r.Recovered += q.ledger.recovered
 	r.Counted, r.Cutoff = q.now, q.cutoff
 	q.note(Action{Kind: Recover, Why: WhyCounted})
 }
 
-// forgets reports whether with the slot a body is forgotten that recovered and
+// losesRecovery reports whether with the slot a body is forgotten that recovered and
 // is not counted yet.
-func (q *pass) forgets(m *Member) bool {
+func (q *pass) losesRecovery(m *Member) bool {
 	t := &q.target
 	switch {
 	case !q.rolls() || m.relapsed():

@@ -4,12 +4,12 @@ package rollout
 // those that never served and are not what would be born in their slot now.
 // Neither costs anything: they are down.
 func (q *pass) heal() {
-	if c := &q.plan.Counts; c.Failed+c.Provisioning+q.l.lost == 0 {
+	if c := &q.plan.Counts; c.Failed+c.Provisioning+q.ledger.lost == 0 {
 		return
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if q.done.has(i) || m.Disrupted() || m.Deleting || m.Stuck || m.Phase == Quarantined {
+		if q.actedOn.has(i) || m.Disrupted() || m.Deleting || m.Stuck || m.Phase == Quarantined {
 			continue
 		}
 		switch {
@@ -51,7 +51,7 @@ func (q *pass) healFailed(i int) {
 	rev := q.birth(m)
 	switch next := m.nextAttempt(q.now); {
 	case rev == "":
-		q.starve(m)
+		q.noteUnbuildable(m)
 		return
 	case rev == m.Runs && q.now.Before(next):
 		q.wake(next)
@@ -71,7 +71,7 @@ func (q *pass) repair() bool {
 	if q.repairRoom() <= 0 {
 		return false
 	}
-	q.l.repairing++
+	q.ledger.repairing++
 	return true
 }
 
@@ -79,7 +79,7 @@ func (q *pass) repair() bool {
 // nothing, but few at a time, since many may come back by themselves.
 func (q *pass) rollDown() {
 	n := q.repairRoom()
-	if q.gate != "" || q.s.WindowShut || n <= 0 || q.l.mendable == 0 {
+	if q.gate != "" || q.s.WindowShut || n <= 0 || q.ledger.staleDown == 0 {
 		return
 	}
 	for _, i := range q.first(n, q.repairable) {
@@ -101,19 +101,19 @@ func (q *pass) repairable(m *Member) bool {
 
 func (q *pass) isStaleDown(m *Member) bool {
 	down := m.Phase == Unready || m.Phase == Preparing && m.served() || m.Phase == Available && m.Cordoned
-	return down && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && q.bearing(m) == stale &&
+	return down && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && q.revisionState(m) == stale &&
 		m.guard(Drift) == "" && !m.Skipped && !q.acted(m)
 }
 
 // recycle replaces the members for which somebody asked so: those in service
 // through the same gates as a rollout, whatever the policy says about drift.
 func (q *pass) recycle() {
-	if q.s.Deleting || q.l.asking == 0 {
+	if q.s.Deleting || q.ledger.asking == 0 {
 		return
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if !q.recyclable(m) || q.done.has(i) {
+		if !q.recyclable(m) || q.actedOn.has(i) {
 			continue
 		}
 		rev := q.rebirth(m)

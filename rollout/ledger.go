@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// bearing is how a member stands to the target.
-type bearing uint8
+// revisionState is how a member stands to the target.
+type revisionState uint8
 
 const (
-	bodiless bearing = iota
+	bodiless revisionState = iota
 	updated
 	stale
 	unsure // of unknown revision, and adopted as it is
@@ -27,73 +27,73 @@ type ledger struct {
 	up, free, claimable int
 	// rolling and repairing as Member says.
 	rolling, repairing int
-	// off are the slots that are not bound for the target.
-	off int
+	// offTarget are the slots that are not bound for the target.
+	offTarget int
 	// work are the members in service that could be taken, stale ones but for the
 	// partition and the pool's own limits; asked those of them that are taken only
 	// since somebody asked to recycle them, askedStale the stale ones for which
 	// somebody asked so.
-	work, asked, askedStale int
+	takeable, asked, askedStale int
 	// behind are the members off the target that serve and stay with nothing to
 	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
 	// pausing are the exempt ones that are claimed or busy: they may be taken in
 	// their next pause.
-	behind, exempt, pausing int
+	behind, exempt, staleInUse int
 	// unborn are slots owed a body, leaving those on their way out, returning
 	// those of them that somebody deletes: they are made anew in their place.
 	unborn, leaving, returning int
 	// noRoom are births refused for lack of capacity.
 	noRoom int
-	// proven are the bodies of the target that recovered since Record.Counted, as
+	// recovered are the bodies of the target that recovered since Record.Counted, as
 	// the members show; recovery is when the last one did.
-	proven   int
-	recovery time.Time
-	// serving is since when the target's body that is in service for longest is,
+	recovered    int
+	lastRecovery time.Time
+	// servingSince is since when the target's body that is in service for longest is,
 	// zero if none is; served: one of its bodies has been.
-	serving time.Time
-	served  bool
-	// trying is the first body of the target that is in service and has not
+	servingSince time.Time
+	targetServed bool
+	// recovering is the first body of the target that is in service and has not
 	// recovered; nil if there is none.
-	trying *Member
-	// unsettled is when the last unsettled body of the target first went down,
+	recovering *Member
+	// unsettledAt is when the last unsettled body of the target first went down,
 	// zero if there is none; shaky how many there are.
-	unsettled time.Time
-	shaky     int
-	// booting is when the oldest body of the target was born that has not served.
-	booting time.Time
-	// first is a revision of which a body has recovered, while there is no
+	unsettledAt     time.Time
+	unsettledBodies int
+	// bootingSince is when the oldest body of the target was born that has not served.
+	bootingSince time.Time
+	// firstRecovered is a revision of which a body has recovered, while there is no
 	// current one.
-	first Revision
-	// hopeless are slots that are down and on their way to nothing: no excess that
+	firstRecovered Revision
+	// notReturning are slots that are down and on their way to nothing: no excess that
 	// could stand in for a member.
-	hopeless int
+	notReturning int
 	// unsure are free members of unknown occupancy.
 	unsure int
 	// kept are slots that were made for a claim and are still to be given to one.
-	kept int
+	keptForClaims int
 	// disrupted, asking, mendable and moving are how many members are disrupted now,
 	// were asked to be recycled, are stale and down, and are on their way: where
 	// there are none, nobody has to look for them.
-	disrupted, asking, mendable, moving int
+	disrupted, asking, staleDown, moving int
 	// failed are bodies of the target that failed, lost claimed ones that are gone.
 	failed, lost int
 	// out are the members that stay and are not in service, firstOut the position of
 	// the first of them, and firstStuck that of the first that does not come back by
 	// itself; one more, 0 for none.
 	out, firstOut, firstStuck int
-	// setOut is when the member that is on its way for longest set out, and oldest
+	// underwaySince is when the member that is on its way for longest set out, and oldest
 	// its position; one more, 0 for none.
-	setOut time.Time
-	oldest int
-	// ordered: somebody has given members a cost.
-	ordered bool
+	underwaySince   time.Time
+	longestUnderway int
+	// hasCosts: somebody has given members a cost.
+	hasCosts bool
 }
 
 // read enters every member, and notes those that are not simply in service.
 func (q *pass) read() {
 	p := &q.s.Policy
 	// Who has recovered matters only while something depends on it.
-	q.proving = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
+	q.needsRecoveries = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
 	q.cutoff = q.now.Add(-p.RecoverAfter())
 	c := &q.plan.Counts
 	before, second := -1, q.now.Unix()
@@ -108,22 +108,22 @@ func (q *pass) read() {
 			return
 		}
 		before = m.Index
-		if m.simple() {
+		if m.regular() {
 			q.ahead = q.ahead || m.ServedSince.Unix() > second
-			q.enterSimple(m)
+			q.enterRegular(m)
 		} else {
 			q.ahead = q.ahead || m.ahead(second)
-			q.enter(i, m)
-			if len(q.odd) == cap(q.odd) {
-				q.odd = slices.Grow(q.odd, min(3*len(q.odd)+8, len(q.s.Members)-i))
+			q.enterIrregular(i, m)
+			if len(q.irregular) == cap(q.irregular) {
+				q.irregular = slices.Grow(q.irregular, min(3*len(q.irregular)+8, len(q.s.Members)-i))
 			}
-			q.odd = append(q.odd, i)
+			q.irregular = append(q.irregular, i)
 		}
 		if c.Stale != q.stale.count {
 			q.stale.add(i)
 		}
 	}
-	c.Members, c.Free, c.Rolling = len(q.s.Members), q.l.free, q.l.rolling
+	c.Members, c.Free, c.Rolling = len(q.s.Members), q.ledger.free, q.ledger.rolling
 	q.enterRest()
 }
 
@@ -133,7 +133,7 @@ func (q *pass) recycled() int {
 	if q.floorUnreachable() != "" {
 		return 0
 	}
-	return q.l.asked + q.l.askedStale
+	return q.ledger.asked + q.ledger.askedStale
 }
 
 // extent is where some of the members stand: all between from and to.
@@ -147,17 +147,17 @@ func (e *extent) add(i int) {
 	e.count++
 }
 
-// simple reports whether the member is in service, free or claimed, and nothing
+// regular reports whether the member is in service, free or claimed, and nothing
 // else is to be said of it. Most are; only such may be among the rest.
-func (m *Member) simple() bool {
+func (m *Member) regular() bool {
 	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
 		m.UnsettledSince.IsZero() && !m.ForClaim &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }
 
-// enterSimple adds one such member to the ledger and the counts.
-func (q *pass) enterSimple(m *Member) {
-	c, l := &q.plan.Counts, &q.l
+// enterRegular adds one such member to the ledger and the counts.
+func (q *pass) enterRegular(m *Member) {
+	c, l := &q.plan.Counts, &q.ledger
 	c.InService++
 	switch {
 	case !m.Claimed:
@@ -174,38 +174,38 @@ func (q *pass) enterSimple(m *Member) {
 		l.up++
 	}
 	if m.Cost != 0 {
-		l.ordered = true
+		l.hasCosts = true
 	}
-	if q.proving {
-		q.prove(m)
+	if q.needsRecoveries {
+		q.enterRecovery(m)
 	}
 	if m.Runs == q.s.Target.ID {
 		c.Updated++
-		l.served = true
+		l.targetServed = true
 		return
 	}
 	c.Stale++
-	l.off++
+	l.offTarget++
 	if m.guard(Drift) == "" && !m.Skipped { // as takeable says
-		l.work++
+		l.takeable++
 		l.behind++
 		return
 	}
 	l.exempt++
 	if !m.Held && !m.Skipped {
-		l.pausing++
+		l.staleInUse++
 	}
 }
 
-// enter adds any other member, at the position.
-func (q *pass) enter(i int, m *Member) {
-	c, l := &q.plan.Counts, &q.l
+// enterIrregular adds any other member, at the position.
+func (q *pass) enterIrregular(i int, m *Member) {
+	c, l := &q.plan.Counts, &q.ledger
 	live, free := m.Disrupted(), m.Free()
 	leaving := m.Deleting || live && m.Disruption.Remove
 	up := free || m.Claimed && m.healthy()
-	stands := q.bearing(m)
+	stands := q.revisionState(m)
 	if m.Cost != 0 {
-		l.ordered = true
+		l.hasCosts = true
 	}
 	if m.Claimed {
 		c.Claimed++
@@ -219,8 +219,8 @@ func (q *pass) enter(i int, m *Member) {
 	} else if m.Phase == Failed {
 		q.enterFailed(m)
 	}
-	if q.proving {
-		q.proveOdd(m, up)
+	if q.needsRecoveries {
+		q.enterIrregularRecovery(m, up)
 	}
 	q.enterWork(m, stands, free)
 	if m.Asked {
@@ -253,11 +253,11 @@ func (q *pass) enter(i int, m *Member) {
 	} else {
 		l.slots++
 		if m.ForClaim && q.keeps(m) {
-			l.kept++
+			l.keptForClaims++
 		}
 	}
-	if q.off(m) {
-		l.off++
+	if q.offTarget(m) {
+		l.offTarget++
 	}
 	if !up {
 		q.enterDown(i, m, top)
@@ -266,8 +266,8 @@ func (q *pass) enter(i int, m *Member) {
 
 // enterWork adds how the member stands to the target, and whether a rollout or
 // somebody who asked for another body could take it.
-func (q *pass) enterWork(m *Member, stands bearing, free bool) {
-	c, l := &q.plan.Counts, &q.l
+func (q *pass) enterWork(m *Member, stands revisionState, free bool) {
+	c, l := &q.plan.Counts, &q.ledger
 	taken := false
 	switch stands {
 	case updated:
@@ -276,7 +276,7 @@ func (q *pass) enterWork(m *Member, stands bearing, free bool) {
 		c.Stale++
 		taken = free && q.takeable(m)
 		if !free && q.isStaleDown(m) {
-			l.mendable++
+			l.staleDown++
 		}
 	case unsure:
 		c.Unknown++
@@ -285,7 +285,7 @@ func (q *pass) enterWork(m *Member, stands bearing, free bool) {
 	l.askedStale += count(asked && taken)
 	asked = asked && !taken
 	l.asked += count(asked)
-	l.work += count(taken || asked)
+	l.takeable += count(taken || asked)
 }
 
 // count is 1 for true.
@@ -297,8 +297,8 @@ func count(is bool) int {
 }
 
 // enterUp adds what only members in service have.
-func (q *pass) enterUp(m *Member, stands bearing) {
-	l := &q.l
+func (q *pass) enterUp(m *Member, stands revisionState) {
+	l := &q.ledger
 	q.plan.Counts.InService++
 	if !q.onTop(m) {
 		l.up++
@@ -310,7 +310,7 @@ func (q *pass) enterUp(m *Member, stands bearing) {
 	case stands == stale && m.guard(Drift) == "" && !m.Skipped:
 		l.behind++
 	case stands == stale && !m.Held && !m.Skipped:
-		l.pausing++
+		l.staleInUse++
 		l.exempt++
 	default:
 		l.exempt++
@@ -319,17 +319,17 @@ func (q *pass) enterUp(m *Member, stands bearing) {
 
 // enterFailed adds what only members have whose body failed.
 func (q *pass) enterFailed(m *Member) {
-	q.l.failed += count(m.FailedEarly && m.Runs == q.s.Target.ID)
-	q.l.lost += count(m.Claimed && m.Gone)
+	q.ledger.failed += count(m.FailedEarly && m.Runs == q.s.Target.ID)
+	q.ledger.lost += count(m.Claimed && m.Gone)
 }
 
 // enterFree adds what depends on whether work runs on a free member.
 func (q *pass) enterFree(m *Member) {
 	switch m.Occupancy {
 	case Idle:
-		q.l.claimable++
+		q.ledger.claimable++
 	case OccupancyUnsure:
-		q.l.unsure++
+		q.ledger.unsure++
 	}
 }
 
@@ -339,7 +339,7 @@ func (q *pass) keeps(m *Member) bool {
 	if !m.ForClaim || m.Claimed || m.leaving() || m.Incarnation > 1 || m.Disrupted() || q.s.Deleting {
 		return false
 	}
-	if m.coming() {
+	if m.comingUp() {
 		return !m.NoRoom
 	}
 	until := m.ServedSince.Add(m.BootTook)
@@ -352,8 +352,8 @@ func (q *pass) keeps(m *Member) bool {
 
 // enterDown adds what only members have that stay and are out of service.
 func (q *pass) enterDown(i int, m *Member, top bool) {
-	c, l := &q.plan.Counts, &q.l
-	coming := m.coming()
+	c, l := &q.plan.Counts, &q.ledger
+	coming := m.comingUp()
 	switch {
 	case coming:
 		c.Provisioning++
@@ -373,17 +373,17 @@ func (q *pass) enterDown(i int, m *Member, top bool) {
 	if m.unborn() {
 		l.unborn++
 	} else if !top && (!coming || m.Attempts > 0) {
-		l.hopeless++
+		l.notReturning++
 	}
 	l.out++
 	if l.firstOut == 0 {
 		l.firstOut = i + 1
 	}
-	if l.firstStuck == 0 && stays(m) {
+	if l.firstStuck == 0 && staysDown(m) {
 		l.firstStuck = i + 1
 	}
-	if since, on := q.underway(m); on && (l.oldest == 0 || since.Before(l.setOut)) {
-		l.setOut, l.oldest = since, i+1
+	if since, on := q.underway(m); on && (l.longestUnderway == 0 || since.Before(l.underwaySince)) {
+		l.underwaySince, l.longestUnderway = since, i+1
 	}
 }
 
@@ -396,50 +396,50 @@ func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
 	return until, !failed && q.now.Before(until)
 }
 
-// prove counts a member that is simply in service among the bodies that
+// enterRecovery counts a member that is simply in service among the bodies that
 // recovered, or asks to be woken when it will have.
-func (q *pass) prove(m *Member) {
+func (q *pass) enterRecovery(m *Member) {
 	after := q.s.Policy.RecoverAfter()
 	if m.Runs != q.s.Target.ID {
-		q.remember(m)
+		q.countPrevious(m)
 		switch {
-		case q.s.Current.ID != "" || q.l.first != "":
+		case q.s.Current.ID != "" || q.ledger.firstRecovered != "":
 		case m.ServedSince.After(q.cutoff):
-			q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
+			q.nextRecovery = earliest(q.nextRecovery, m.ServedSince.Add(after))
 		default:
-			q.l.first = m.Runs
+			q.ledger.firstRecovered = m.Runs
 		}
 		return
 	}
-	if q.l.serving.IsZero() || m.ServedSince.Before(q.l.serving) {
-		q.l.serving = m.ServedSince
+	if q.ledger.servingSince.IsZero() || m.ServedSince.Before(q.ledger.servingSince) {
+		q.ledger.servingSince = m.ServedSince
 	}
 	if m.ServedSince.After(q.cutoff) {
-		q.unproven = earliest(q.unproven, m.ServedSince.Add(after))
-		if q.l.trying == nil && !m.recovered() {
-			q.l.trying = m
+		q.nextRecovery = earliest(q.nextRecovery, m.ServedSince.Add(after))
+		if q.ledger.recovering == nil && !m.recovered() {
+			q.ledger.recovering = m
 		}
-		q.remember(m)
+		q.countPrevious(m)
 		return
 	}
 	at := m.ServedSince.Add(after)
-	if at.After(q.l.recovery) {
-		q.l.recovery = at
+	if at.After(q.ledger.lastRecovery) {
+		q.ledger.lastRecovery = at
 	}
-	q.score(m)
+	q.countPresent(m)
 }
 
-// score counts a body of the target that has recovered and has not left service,
+// countPresent counts a body of the target that has recovered and has not left service,
 // as far as it is not counted yet.
-func (q *pass) score(m *Member) {
+func (q *pass) countPresent(m *Member) {
 	if !q.counted(m) {
-		q.l.proven++
-		q.counting = q.counting || m.leaving()
+		q.ledger.recovered++
+		q.storesRecoveries = q.storesRecoveries || m.leaving()
 		if m.recovered() {
 			return
 		}
 	}
-	q.remember(m) // the body before this one
+	q.countPrevious(m) // the body before this one
 }
 
 // counted reports whether the present body, which has recovered, was counted already.
@@ -470,52 +470,52 @@ func (m *Member) unbroken() bool {
 	return m.Body && m.served() && m.DownSince.IsZero() && (m.healthy() || m.Phase == Draining)
 }
 
-// remember counts a body of the target that was in the slot before and has
+// countPrevious counts a body of the target that was in the slot before and has
 // recovered, as far as that is not counted yet.
-func (q *pass) remember(m *Member) {
+func (q *pass) countPrevious(m *Member) {
 	if q.uncounted(m) && !m.relapsed() {
-		q.l.proven++
-		q.counting = q.counting || m.leaving() // its claim has ended, and the slot goes with it
+		q.ledger.recovered++
+		q.storesRecoveries = q.storesRecoveries || m.leaving() // its claim has ended, and the slot goes with it
 	}
 }
 
-// proveOdd does the same for any other member, and notes what is unsettled.
-func (q *pass) proveOdd(m *Member, up bool) {
+// enterIrregularRecovery does the same for any other member, and notes what is unsettled.
+func (q *pass) enterIrregularRecovery(m *Member, up bool) {
 	switch {
 	case up && m.Runs != "":
-		q.prove(m)
+		q.enterRecovery(m)
 	case m.Runs == q.s.Target.ID && m.unbroken() && !m.ServedSince.After(q.cutoff):
-		q.score(m)
+		q.countPresent(m)
 	case m.Runs == q.s.Target.ID && m.unbroken():
 		at := m.ServedSince.Add(q.s.Policy.RecoverAfter())
-		q.unproven = earliest(q.unproven, at)
+		q.nextRecovery = earliest(q.nextRecovery, at)
 		if m.leaving() {
 			q.wake(at)
 		}
-		q.remember(m)
+		q.countPrevious(m)
 	default:
-		q.remember(m)
+		q.countPrevious(m)
 	}
 	if m.Runs != q.s.Target.ID || !m.Body {
 		return
 	}
 	if m.served() {
-		q.l.served = true
-	} else if m.coming() && (q.l.booting.IsZero() || m.BornAt.Before(q.l.booting)) {
-		q.l.booting = m.BornAt
+		q.ledger.targetServed = true
+	} else if m.comingUp() && (q.ledger.bootingSince.IsZero() || m.BornAt.Before(q.ledger.bootingSince)) {
+		q.ledger.bootingSince = m.BornAt
 	}
 	settled := m.UnsettledSince.IsZero() || m.recovered() || up && !m.ServedSince.After(q.cutoff)
 	if settled || m.Phase == Failed || m.Disrupted() || q.s.Current.ID == q.s.Target.ID {
 		return
 	}
-	q.l.shaky++
-	if m.UnsettledSince.After(q.l.unsettled) {
-		q.l.unsettled = m.UnsettledSince
+	q.ledger.unsettledBodies++
+	if m.UnsettledSince.After(q.ledger.unsettledAt) {
+		q.ledger.unsettledAt = m.UnsettledSince
 	}
 }
 
-// bearing tells how the member stands to the target.
-func (q *pass) bearing(m *Member) bearing {
+// revisionState tells how the member stands to the target.
+func (q *pass) revisionState(m *Member) revisionState {
 	switch {
 	case !m.Body || m.Phase == Quarantined: // what is kept for inspection is out of the rollout
 		return bodiless
@@ -530,8 +530,8 @@ func (q *pass) bearing(m *Member) bearing {
 	}
 }
 
-// off tells whether the slot is bound for another revision than the target.
-func (q *pass) off(m *Member) bool {
+// offTarget tells whether the slot is bound for another revision than the target.
+func (q *pass) offTarget(m *Member) bool {
 	if m.unborn() {
 		return m.Wants != "" && m.Wants != q.s.Target.ID
 	}
@@ -542,15 +542,15 @@ func (q *pass) off(m *Member) bool {
 // to the floor.
 func (q *pass) floorRoom() int {
 	if !q.s.Policy.HasFloor {
-		return max(1, q.l.claimable)
+		return max(1, q.ledger.claimable)
 	}
-	return q.l.claimable - q.s.Policy.MinAvailable
+	return q.ledger.claimable - q.s.Policy.MinAvailable
 }
 
 // excess is how many slots there are above the desired number, but for those
 // that are kept for claims.
 func (q *pass) excess() int {
-	return max(0, q.l.slots-max(q.desired(), q.capped(q.s.Policy.Desired+q.l.kept)))
+	return max(0, q.ledger.slots-max(q.desired(), q.capped(q.s.Policy.Desired+q.ledger.keptForClaims)))
 }
 
 // demand is how many members the claims that wait add to a warm pool: those of
@@ -559,7 +559,7 @@ func (q *pass) demand() int {
 	if !q.s.Policy.Warm || q.s.Deleting {
 		return 0
 	}
-	return max(0, q.s.Waiting-q.l.unsure)
+	return max(0, q.s.Waiting-q.ledger.unsure)
 }
 
 // desired is how many slots there should be: what the size says, in a warm pool
@@ -574,7 +574,7 @@ func (q *pass) capped(n int) int {
 	case q.s.Deleting:
 		return 0
 	case p.HasCeiling:
-		return max(0, min(n, p.MaxMembers-q.l.onTop))
+		return max(0, min(n, p.MaxMembers-q.ledger.onTop))
 	}
 	return n
 }
@@ -588,8 +588,8 @@ func (q *pass) partition() int {
 	return q.s.Policy.Partition
 }
 
-// short reports whether the ceiling keeps the pool below its size.
-func (q *pass) short() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
+// belowSize reports whether the ceiling keeps the pool below its size.
+func (q *pass) belowSize() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
 
 // onTop tells whether the member does not count towards the desired number. One
 // whose claim goes with its body does.

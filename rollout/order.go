@@ -9,8 +9,8 @@ import (
 // position. What is compared lies together, away from the members: memory is what
 // a large pool waits for.
 type place struct {
-	a, b, c int64
-	at      int
+	a, b, c  int64
+	position int
 }
 
 func (p place) compare(o place) int {
@@ -22,7 +22,7 @@ func (p place) compare(o place) int {
 	case p.c != o.c:
 		return cmp.Compare(p.c, o.c)
 	}
-	return cmp.Compare(p.at, o.at)
+	return cmp.Compare(p.position, o.position)
 }
 
 // before reports whether a rollout takes member a before b, where both could be
@@ -50,7 +50,7 @@ func (q *pass) before(m *Member) place {
 // first returns the positions of the first n members that qualify, in the
 // order in which they are taken.
 func (q *pass) first(n int, qualifies func(*Member) bool) []int {
-	if q.l.ordered || q.s.Policy.Order != LowestIndex {
+	if q.ledger.hasCosts || q.s.Policy.Order != LowestIndex {
 		return q.least(n, qualifies, q.before)
 	}
 	return q.lowest(n, qualifies)
@@ -59,34 +59,34 @@ func (q *pass) first(n int, qualifies func(*Member) bool) []int {
 // last returns the position of the last of the first n members that qualify, or
 // -1 if there is none.
 func (q *pass) last(n int, qualifies func(*Member) bool) int {
-	if !q.l.ordered && q.s.Policy.Order == LowestIndex {
+	if !q.ledger.hasCosts && q.s.Policy.Order == LowestIndex {
 		list := q.lowest(n, qualifies)
 		if len(list) == 0 {
 			return -1
 		}
 		return list[len(list)-1]
 	}
-	list := q.some(n, qualifies, q.before)
+	list := q.leastUnordered(n, qualifies, q.before)
 	if len(list) == 0 {
 		return -1
 	}
-	return slices.MaxFunc(list, place.compare).at
+	return slices.MaxFunc(list, place.compare).position
 }
 
 // least returns the positions of the n least members that qualify, ascending.
 func (q *pass) least(n int, qualifies func(*Member) bool, order func(*Member) place) []int {
-	places := q.some(n, qualifies, order)
+	places := q.leastUnordered(n, qualifies, order)
 	slices.SortFunc(places, place.compare)
 	list := make([]int, len(places))
 	for i := range places {
-		list[i] = places[i].at
+		list[i] = places[i].position
 	}
 	return list
 }
 
-// some returns the n least members that qualify, in any order. It holds no more
+// leastUnordered returns the n least members that qualify, in any order. It holds no more
 // than twice as many at a time: whenever that is full, the greater half goes.
-func (q *pass) some(n int, qualifies func(*Member) bool, order func(*Member) place) []place {
+func (q *pass) leastUnordered(n int, qualifies func(*Member) bool, order func(*Member) place) []place {
 	n = min(n, len(q.s.Members))
 	if n <= 0 {
 		return nil
@@ -100,7 +100,7 @@ func (q *pass) some(n int, qualifies func(*Member) bool, order func(*Member) pla
 			continue
 		}
 		p := order(m)
-		p.at = i
+		p.position = i
 		if bounded && p.compare(most) > 0 {
 			continue
 		}
@@ -108,22 +108,22 @@ func (q *pass) some(n int, qualifies func(*Member) bool, order func(*Member) pla
 			list = make([]place, 0, min(2*n, len(q.s.Members)))
 		}
 		if list = append(list, p); len(list) == 2*n {
-			divide(list, n)
+			selectLeast(list, n)
 			list = list[:n]
 			most, bounded = slices.MaxFunc(list, place.compare), true
 		}
 	}
 	if len(list) > n {
-		divide(list, n)
+		selectLeast(list, n)
 		list = list[:n]
 	}
 	return list
 }
 
-// divide puts the n least of the list before the others (Hoare's selection).
-func divide(list []place, n int) {
+// selectLeast puts the n least of the list before the others (Hoare's selection).
+func selectLeast(list []place, n int) {
 	for lo, hi := 0, len(list); hi-lo > 1 && n > lo && n < hi; {
-		pivot := middle(list[lo], list[lo+(hi-lo)/2], list[hi-1])
+		pivot := median(list[lo], list[lo+(hi-lo)/2], list[hi-1])
 		i, j := lo, hi-1
 		for i <= j {
 			for list[i].compare(pivot) < 0 {
@@ -149,8 +149,8 @@ func divide(list []place, n int) {
 	}
 }
 
-// middle is the one of three that is neither the least nor the greatest.
-func middle(a, b, c place) place {
+// median is the one of three that is neither the least nor the greatest.
+func median(a, b, c place) place {
 	if b.compare(a) < 0 {
 		a, b = b, a
 	}

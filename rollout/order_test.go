@@ -21,7 +21,7 @@ func TestPass_first(t *testing.T) {
 				Index: i, Cost: int32(rapid.IntRange(0, costs).Draw(t, "cost")), Held: rapid.IntRange(0, 3).Draw(t, "held") == 0,
 				BornAt: epoch.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "age")) * 400 * time.Millisecond),
 			}
-			q.l.ordered = q.l.ordered || m.Cost != 0
+			q.ledger.hasCosts = q.ledger.hasCosts || m.Cost != 0
 			q.s.Members = append(q.s.Members, m)
 		}
 		n := rapid.IntRange(0, 20).Draw(t, "n")

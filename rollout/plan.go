@@ -120,21 +120,21 @@ func (q *pass) decide(s *Snapshot, now time.Time, r rest) {
 		q.reset(s.asOf(now), now, r)
 		q.read()
 	}
-	q.gate = q.closed()
+	q.gate = q.findGate()
 	if q.readable() {
 		q.judge()
-		q.gate = q.closed()
+		q.gate = q.findGate()
 		q.takeBack()
 		q.resize()
-		q.grant()
+		q.correctGrants()
 		q.heal()
 		q.recycle()
 		q.rollDown()
 		q.rollUp()
 		q.surge()
 	}
-	q.plan.Surge, q.plan.Size = min(q.excess(), q.surplus), q.size()
-	q.count()
+	q.plan.Surge, q.plan.Size = min(q.excess(), q.allowedSurge), q.size()
+	q.storeRecoveries()
 	q.conclude()
 }
 
@@ -161,23 +161,23 @@ func (q *pass) conclude() {
 
 // pass is the state of one planning.
 type pass struct {
-	s    *Snapshot
-	rest rest
-	now  time.Time
-	plan *Plan
-	l    ledger
+	s      *Snapshot
+	rest   rest
+	now    time.Time
+	plan   *Plan
+	ledger ledger
 
 	// target and current are the records as this pass leaves them.
 	target, current Record
 	halted, failing bool
 	// unsettled: a body of the target went down before it recovered, and none has
 	// served long enough since. untried: none has come up, for too long.
-	unsettled, untried bool
+	unsettled, overdue bool
 	// probation is the slot that tries the target while failing, keeper one that
 	// failed and is kept as it is. probationPauses: its next birth is not yet due.
-	probation       int
-	keeper          *Member
-	probationPauses bool
+	probation          int
+	keptFailure        *Member
+	probationInBackoff bool
 	// notes are the actions on revisions; failures is where in the record each
 	// slot's failure stands, made when it is asked for.
 	notes    []Action
@@ -186,19 +186,19 @@ type pass struct {
 	// wrote some of it.
 	invalid error
 	ahead   bool
-	// counting: a slot goes with which a body that recovered would be forgotten.
-	counting bool
+	// storesRecoveries: a slot goes with which a body that recovered would be forgotten.
+	storesRecoveries bool
 	// gate is what keeps the whole rollout from going on.
 	gate Reason
-	// odd are the positions of members that are not simply in service, in
+	// irregular are the positions of members that are not simply in service, in
 	// order; done those that this plan acts upon.
-	odd  []int
-	done positions
+	irregular []int
+	actedOn   positions
 	// stale is where the stale members stand.
 	stale extent
-	// proving: it matters which members have been in service since cutoff.
-	proving bool
-	cutoff  time.Time
+	// needsRecoveries: it matters which members have been in service since cutoff.
+	needsRecoveries bool
+	cutoff          time.Time
 	// resizing: slots are made or named for removal in this very pass, or
 	// still to be made.
 	resizing bool
@@ -206,22 +206,22 @@ type pass struct {
 	unbuildable Revision
 	// next is the lowest index that may be free, made how many slots this plan
 	// makes.
-	next, made int
+	nextIndex, made int
 	// allowed is how many more members may leave the partition; bound is the
 	// last one that may, if only some.
-	allowed int
-	bound   *Member
+	allowed       int
+	partitionEdge *Member
 	// taken are the members in service taken in this pass, dropped those out of
 	// service that it replaces for drift, surplus the slots above the desired number
 	// that are wanted.
-	taken    int
-	dropped  int
-	surplus  int
-	unproven time.Time
+	taken        int
+	dropped      int
+	allowedSurge int
+	nextRecovery time.Time
 }
 
-// closed is what keeps the whole rollout from going on; empty for nothing.
-func (q *pass) closed() Reason {
+// findGate is what keeps the whole rollout from going on; empty for nothing.
+func (q *pass) findGate() Reason {
 	p := &q.s.Policy
 	switch {
 	case q.invalid != nil:
@@ -258,17 +258,17 @@ func (q *pass) floorUnreachable() string {
 
 // act adds an action on the member at the position, once in a plan.
 func (q *pass) act(i int, a Action) {
-	if q.done == nil {
-		q.done = make(positions, len(q.s.Members)/64+1)
+	if q.actedOn == nil {
+		q.actedOn = make(positions, len(q.s.Members)/64+1)
 	}
-	q.done.add(i)
+	q.actedOn.add(i)
 	a.Index = q.s.Members[i].Index
 	q.plan.Actions = append(q.plan.Actions, a)
 }
 
 // acted tells whether this plan acts on the member already.
 func (q *pass) acted(m *Member) bool {
-	return q.done != nil && q.done.has(q.position(m.Index))
+	return q.actedOn != nil && q.actedOn.has(q.position(m.Index))
 }
 
 // positions is a set of positions in the list of members.
@@ -280,11 +280,11 @@ func (s positions) has(i int) bool { return s != nil && s[i/64]&(1<<(i%64)) != 0
 // replace gives the slot at the position a new body; empty is no grant yet.
 func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
-	q.leave(m)
+	q.leaveService(m)
 	if !m.leaving() {
-		q.bind(m, to)
+		q.countGrant(m, to)
 		if !m.unborn() {
-			q.l.unborn++
+			q.ledger.unborn++
 		}
 	}
 	if c == Drift && !m.InService() {
@@ -308,17 +308,17 @@ func (q *pass) remove(i int, c Cause, why Why) {
 	if m.Body && m.Runs == "" && m.Disrupted() && !m.leaving() && q.current.ID != q.target.ID {
 		to = q.current.ID // it is stale; what it was to become says nothing of what it is
 	}
-	q.leave(m)
-	q.counting = q.counting || q.forgets(m)
+	q.leaveService(m)
+	q.storesRecoveries = q.storesRecoveries || q.losesRecovery(m)
 	if !m.leaving() {
-		if q.off(m) {
-			q.l.off--
+		if q.offTarget(m) {
+			q.ledger.offTarget--
 		}
 		if m.unborn() {
-			q.l.unborn--
+			q.ledger.unborn--
 		}
-		q.l.slots--
-		q.l.leaving++
+		q.ledger.slots--
+		q.ledger.leaving++
 	}
 	if m.Disrupted() && m.Disruption.Cause == ClaimEnded {
 		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
@@ -335,26 +335,26 @@ func (q *pass) disrupt(i int, d Disruption, to Revision, why Why) {
 	q.act(i, Action{Kind: Disrupt, Revision: to, Why: why, DropClaim: m.Claimed, Disruption: d})
 }
 
-// leave takes the member out of service in the ledger.
-func (q *pass) leave(m *Member) {
+// leaveService takes the member out of service in the ledger.
+func (q *pass) leaveService(m *Member) {
 	if m.InService() {
-		q.l.up--
+		q.ledger.up--
 	}
 	if m.Free() {
-		q.l.free--
+		q.ledger.free--
 		if m.Occupancy == Idle {
-			q.l.claimable--
+			q.ledger.claimable--
 		}
 	}
 }
 
-// bind enters in the ledger what the slot is bound for now.
-func (q *pass) bind(m *Member, to Revision) {
-	if q.off(m) {
-		q.l.off--
+// countGrant enters in the ledger what the slot is bound for now.
+func (q *pass) countGrant(m *Member, to Revision) {
+	if q.offTarget(m) {
+		q.ledger.offTarget--
 	}
 	if to != "" && to != q.target.ID {
-		q.l.off++
+		q.ledger.offTarget++
 	}
 }
 

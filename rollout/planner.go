@@ -21,9 +21,9 @@ type Planner struct {
 	untidied bool
 	// near are the listed slots by index, once they are in order. next is how many
 	// of them are candidates, and want how many there should be.
-	near       []*Slot
-	disordered bool
-	next, want int
+	near                           []*Slot
+	disordered                     bool
+	nearCandidates, wantCandidates int
 	// rest are the slots that are only counted, far the candidates among them.
 	rest rest
 	far  candidates
@@ -45,8 +45,8 @@ type Slot struct {
 	place                   int
 }
 
-// fewest is how many candidates are listed at least.
-const fewest = 4
+// minListed is how many candidates are listed at least.
+const minListed = 4
 
 // NewPlanner starts from the snapshot, which it does not change. The members have
 // to be in ascending order of index.
@@ -89,9 +89,9 @@ func (p *Planner) Drop(s *Slot) {
 
 // Set has the slot be as the member is, of the same index.
 func (p *Planner) Set(s *Slot, m Member) {
-	if s.listed && !m.simple() {
+	if s.listed && !m.regular() {
 		if s.candidate {
-			p.next--
+			p.nearCandidates--
 		}
 		s.Member, s.candidate = m, false
 		return
@@ -154,7 +154,7 @@ func (p *Planner) mayCount() bool {
 	case s.Target.ID == s.Current.ID:
 		return true
 	}
-	behind, served := p.rest.work > 0, p.rest.free+p.rest.claimed > p.rest.stale
+	behind, served := p.rest.takeable > 0, p.rest.free+p.rest.claimed > p.rest.stale
 	for _, u := range p.near {
 		if u.listed {
 			behind = behind || u.candidate
@@ -185,20 +185,20 @@ func (p *Planner) fromNear(now time.Time) *Plan {
 			p.relax(len(q.plan.Actions))
 			return q.plan
 		}
-		p.want *= 2
+		p.wantCandidates *= 2
 	}
 }
 
 // wantsMore reports whether the rollout would take more members than are listed.
 func (q *pass) wantsMore() bool {
-	return q.rest.work > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
+	return q.rest.takeable > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
 }
 
 // complete reports whether the plan is the one for the whole pool: it records
 // nothing of revisions, waits for no body to settle, makes no slots and removes none
 // that are too many, since all that depends on members that are only counted.
 func (q *pass) complete() bool {
-	return len(q.notes) == 0 && q.l.shaky == 0 && q.made == 0 && !q.resizing && q.excess() <= q.surplus
+	return len(q.notes) == 0 && q.ledger.unsettledBodies == 0 && q.made == 0 && !q.resizing && q.excess() <= q.allowedSurge
 }
 
 // inOrder reports whether the plan takes no member before one of the rest that
@@ -215,8 +215,8 @@ func (p *Planner) inOrder(q *pass) bool {
 
 // relax lists fewer candidates where far fewer were taken than are listed.
 func (p *Planner) relax(taken int) {
-	p.want = max(fewest, min(p.want, 2*taken))
-	if p.next <= 4*p.want {
+	p.wantCandidates = max(minListed, min(p.wantCandidates, 2*taken))
+	if p.nearCandidates <= 4*p.wantCandidates {
 		return
 	}
 	for _, s := range p.near {
@@ -229,8 +229,8 @@ func (p *Planner) relax(taken int) {
 
 // fill lists candidates until there are enough, the next ones in order.
 func (p *Planner) fill() {
-	p.want = max(p.want, fewest)
-	for p.next < p.want && len(p.far.list) > 0 {
+	p.wantCandidates = max(p.wantCandidates, minListed)
+	for p.nearCandidates < p.wantCandidates && len(p.far.list) > 0 {
 		s := p.far.list[0]
 		p.take(s)
 		p.list(s)
@@ -241,7 +241,7 @@ func (p *Planner) fill() {
 func (p *Planner) list(s *Slot) {
 	s.listed = true
 	if s.candidate {
-		p.next++
+		p.nearCandidates++
 	}
 	p.near = append(p.near, s)
 	p.disordered = true
@@ -251,7 +251,7 @@ func (p *Planner) list(s *Slot) {
 func (p *Planner) unlist(s *Slot) {
 	s.listed = false
 	if s.candidate {
-		p.next--
+		p.nearCandidates--
 	}
 	p.disordered = true
 }
@@ -265,7 +265,7 @@ func (p *Planner) fresh(m *Member) bool {
 // order leaves out of the list what is not listed any more, and sorts it.
 func (p *Planner) order() {
 	for _, s := range p.near {
-		if s.listed && !s.candidate && s.simple() && !p.fresh(&s.Member) {
+		if s.listed && !s.candidate && s.regular() && !p.fresh(&s.Member) {
 			p.unlist(s)
 			p.enterRest(s)
 		}
@@ -304,7 +304,7 @@ func (p *Planner) take(s *Slot) {
 // put puts the slot where it belongs.
 func (p *Planner) put(s *Slot) {
 	s.candidate = s.Member.candidate(p.Pool.Target.ID)
-	if s.simple() && !p.fresh(&s.Member) {
+	if s.regular() && !p.fresh(&s.Member) {
 		p.enterRest(s)
 		return
 	}
@@ -313,7 +313,7 @@ func (p *Planner) put(s *Slot) {
 
 // sort puts every slot in its place anew.
 func (p *Planner) sort() {
-	p.near, p.next, p.rest = nil, 0, rest{}
+	p.near, p.nearCandidates, p.rest = nil, 0, rest{}
 	p.far = candidates{policy: &p.Pool.Policy}
 	for _, s := range p.Slots() {
 		s.listed = false
@@ -332,7 +332,7 @@ type rest struct {
 	// stale are those of them that are not on the target, work those of the
 	// stale ones that a rollout could take, pausing those that it could but for a
 	// claim or work.
-	stale, work, pausing int
+	stale, takeable, staleInUse int
 }
 
 func (r *rest) members() int { return r.free + r.claimed }
@@ -355,21 +355,21 @@ func (r *rest) count(m *Member, target Revision, n int) {
 	}
 	switch {
 	case m.candidate(target):
-		r.work += n
+		r.takeable += n
 	case m.Runs != target && !m.Held && !m.Skipped:
-		r.pausing += n
+		r.staleInUse += n
 	}
 }
 
 // candidate reports whether the member is simply in service, and a rollout to the
 // target could take it.
 func (m *Member) candidate(target Revision) bool {
-	return m.simple() && m.Runs != target && m.guard(Drift) == "" && !m.Skipped
+	return m.regular() && m.Runs != target && m.guard(Drift) == "" && !m.Skipped
 }
 
 // enterRest adds the members that are not listed.
 func (q *pass) enterRest() {
-	r, c, l := &q.rest, &q.plan.Counts, &q.l
+	r, c, l := &q.rest, &q.plan.Counts, &q.ledger
 	c.Members += r.members()
 	c.InService += r.members()
 	c.Claimed += r.claimed
@@ -381,12 +381,12 @@ func (q *pass) enterRest() {
 	l.free += r.free
 	l.claimable += r.idle
 	l.unsure += r.unsure
-	l.off += r.stale
-	l.work += r.work
-	l.behind += r.work
-	l.exempt += r.stale - r.work
-	l.pausing += r.pausing
-	l.served = l.served || r.members() > r.stale
+	l.offTarget += r.stale
+	l.takeable += r.takeable
+	l.behind += r.takeable
+	l.exempt += r.stale - r.takeable
+	l.staleInUse += r.staleInUse
+	l.targetServed = l.targetServed || r.members() > r.stale
 	if q.s.Policy.Warm {
 		l.onTop += r.claimed
 		return
@@ -429,4 +429,4 @@ func (c *candidates) Pop() any {
 
 // Rests reports whether a step of the slot's life changes nothing now, as far as
 // the member shows: it serves, and its phase says whether it is claimed.
-func (m *Member) Rests() bool { return m.simple() && m.Claimed == (m.Phase == InClaim) }
+func (m *Member) Rests() bool { return m.regular() && m.Claimed == (m.Phase == InClaim) }

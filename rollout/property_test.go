@@ -421,7 +421,7 @@ func TestNew_stalled(t *testing.T) {
 			}
 			decided := m.Disruption.Since
 			if m.Disruption.Cause == NoCause || !m.Disrupted() && !m.Rolling() && !m.Repairing() {
-				decided = m.down()
+				decided = m.outSince()
 			}
 			waits = waits || !m.InService() && !decided.After(then)
 		}

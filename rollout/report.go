@@ -11,7 +11,7 @@ import (
 // updated; gate and limit are the ranks of what keeps the whole rollout, and of the
 // pool's own limit.
 func (q *pass) verdict(i int, m *Member, gate, limit int) int {
-	if q.bearing(m) != stale {
+	if q.revisionState(m) != stale {
 		return 0
 	}
 	guard := m.guard(Drift)
@@ -28,9 +28,9 @@ func (q *pass) verdict(i int, m *Member, gate, limit int) int {
 		return rankStuck
 	case q.partition() > 0 && q.allowed == 0:
 		return rankPartitioned
-	case q.bound != nil && q.s.Policy.before(q.bound, m):
+	case q.partitionEdge != nil && q.s.Policy.before(q.partitionEdge, m):
 		return rankPartitioned
-	case q.done.has(i):
+	case q.actedOn.has(i):
 		return rankRolling
 	case !m.InService() && q.repairRoom() <= 0:
 		return rankInFlight
@@ -70,12 +70,12 @@ func (q *pass) tally() {
 
 // requests collects what keeps members from being recycled.
 func (q *pass) requests() {
-	if q.l.asking == 0 {
+	if q.ledger.asking == 0 {
 		return
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if r := q.asked(m); m.Asked && r != "" {
+		if r := q.requestReason(m); m.Asked && r != "" {
 			q.plan.Requests = append(q.plan.Requests, Verdict{m.Index, m.Index, r, q.because(r)})
 		}
 	}
@@ -126,7 +126,7 @@ func (q *pass) blocked(r Reason) (n, example int) {
 
 // moving reports whether something is on its way to the target.
 func (q *pass) moving() bool {
-	if q.plan.Counts.Rolling > 0 || q.l.repairing > 0 || q.l.moving > 0 {
+	if q.plan.Counts.Rolling > 0 || q.ledger.repairing > 0 || q.ledger.moving > 0 {
 		return true
 	}
 	for i := range q.plan.Actions {
@@ -150,18 +150,18 @@ func (q *pass) updatedCondition() Condition {
 	case q.s.RolledBack.ID != "":
 		return Condition{False, "RolledBack", q.rollbackSentence()}
 	case q.s.Deleting:
-		return Condition{False, "PoolDeleted", q.goesOnly()}
+		return Condition{False, "PoolDeleted", q.deletionSentence()}
 	case q.halted:
 		return Condition{False, "UpdateHalted", q.haltSentence()}
-	case q.never() && c.Stale == 0 || c.Stale+c.Unknown+q.l.off == 0 && q.unseen():
+	case q.neverServed() && c.Stale == 0 || c.Stale+c.Unknown+q.ledger.offTarget == 0 && q.unseen():
 		return rolling
-	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.l.off == 0:
+	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.ledger.offTarget == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
-	case c.Stale == 0 && c.Rolling == 0 && q.l.off == c.Unknown:
+	case c.Stale == 0 && c.Rolling == 0 && q.ledger.offTarget == c.Unknown:
 		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
 	case p.Manual && c.Stale > 0:
 		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
-	case q.partition() > 0 && q.l.off <= q.partition() && q.l.rolling == 0 && q.l.unborn == 0 && q.taken == 0 && !q.failing:
+	case q.partition() > 0 && q.ledger.offTarget <= q.partition() && q.ledger.rolling == 0 && q.ledger.unborn == 0 && q.taken == 0 && !q.failing:
 		return Condition{True, "PartitionReached", q.partitionSentence()}
 	case q.gate == PausedRollout:
 		return Condition{False, "UpdatePaused", q.pauseSentence()}
@@ -171,17 +171,17 @@ func (q *pass) updatedCondition() Condition {
 	return q.standstill()
 }
 
-// never reports whether nothing has come into service yet of the first templates
+// neverServed reports whether nothing has come into service yet of the first templates
 // that the pool has had, and the size asks for something.
-func (q *pass) never() bool {
+func (q *pass) neverServed() bool {
 	c := &q.plan.Counts
-	return q.current.ID == "" && q.target.Recovered == 0 && !q.l.served && q.desired() > 0 && c.Unknown == 0 && c.InService == 0
+	return q.current.ID == "" && q.target.Recovered == 0 && !q.ledger.targetServed && q.desired() > 0 && c.Unknown == 0 && c.InService == 0
 }
 
 // unseen reports whether no body of a target that is not the current revision has
 // come into service yet, and the size asks for one.
 func (q *pass) unseen() bool {
-	return q.rolls() && !q.l.served && !q.worked() && q.desired() > 0
+	return q.rolls() && !q.ledger.targetServed && !q.everRecovered() && q.desired() > 0
 }
 
 // standstill says why a rollout that is wanted does not move.
@@ -216,7 +216,7 @@ func (q *pass) kstatus() {
 	}
 	q.plan.Available = Condition{True, "EnoughInService", "no more than maxUnavailable members are out of service"}
 	switch {
-	case q.never():
+	case q.neverServed():
 		q.plan.Available = Condition{False, "NeverInService", fmt.Sprintf("no body of revision %s has come into service yet%s", q.target.ID, q.lastWords())}
 	case up >= d-p.MaxUnavailable:
 	case q.sufficient():
@@ -226,15 +226,15 @@ func (q *pass) kstatus() {
 	}
 	q.plan.Ready = Condition{True, "InService", "every member that the size asks for is in service"}
 	switch {
-	case up < d && q.l.slots < q.desired() && q.enough():
+	case up < d && q.ledger.slots < q.desired() && q.enough():
 		q.plan.Ready = Condition{True, "EnoughFree", "as many members are free as spec.refillBelow asks for; missing ones are made once fewer are"}
-	case up < d && q.short():
+	case up < d && q.belowSize():
 		q.plan.Ready = Condition{False, "MaxMembersReached", "spec.maxMembers leaves no room for all members that spec.replicas asks for"}
 	case up < d:
 		q.plan.Ready = Condition{False, "OutOfService", "members that the size asks for are out of service"}
 	}
 	q.plan.Reconciling = Condition{False, "Settled", "nothing is on its way"}
-	if q.s.Deleting || q.l.leaving > 0 || q.l.unborn > 0 || q.l.slots < q.desired() && !q.enough() || q.moving() {
+	if q.s.Deleting || q.ledger.leaving > 0 || q.ledger.unborn > 0 || q.ledger.slots < q.desired() && !q.enough() || q.moving() {
 		q.plan.Reconciling = Condition{True, "Progressing", "bodies are on their way in or out"}
 	}
 	q.plan.Stalled = q.stalled()
@@ -255,12 +255,12 @@ func (q *pass) stalled() Condition {
 	case q.gate == FloorUnreachable:
 		return Condition{True, string(FloorUnreachable), q.because(FloorUnreachable)}
 	}
-	m := q.latest()
+	m := q.longestUnderway()
 	if m == nil {
 		return Condition{False, "NotStalled", "members come into service in time"}
 	}
 	since, _ := q.underway(m)
-	if last := q.newest(); last.After(since) {
+	if last := q.lastArrival(); last.After(since) {
 		since = last
 	}
 	at := since.Add(q.s.Policy.ProgressDeadline + q.s.Policy.MinReady)
@@ -272,20 +272,20 @@ func (q *pass) stalled() Condition {
 		"members are on their way, and none has come into service for progressDeadline: member %d%s", m.Index, whyDown(m))}
 }
 
-// latest is the member that has been on its way into service for longest; nil if
+// longestUnderway is the member that has been on its way into service for longest; nil if
 // none is. One that this plan acts upon sets out now.
-func (q *pass) latest() *Member {
-	if q.l.oldest == 0 {
+func (q *pass) longestUnderway() *Member {
+	if q.ledger.longestUnderway == 0 {
 		return nil
 	}
-	if !q.done.has(q.l.oldest - 1) {
-		return &q.s.Members[q.l.oldest-1]
+	if !q.actedOn.has(q.ledger.longestUnderway - 1) {
+		return &q.s.Members[q.ledger.longestUnderway-1]
 	}
 	var first *Member
 	var oldest time.Time
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if q.done.has(i) {
+		if q.actedOn.has(i) {
 			continue
 		}
 		if since, on := q.underway(m); on && (first == nil || since.Before(oldest)) {
@@ -311,18 +311,18 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 		return m.Disruption.Since, true
 	case m.Phase == Failed && m.served() && q.target.ID != m.Runs && q.s.WindowShut && !m.Gone:
 		return time.Time{}, false
-	case m.coming() || m.Phase == Failed || m.Disrupted():
-		if m.Disruption.Since.After(m.down()) { // what kept it before that did so then
+	case m.comingUp() || m.Phase == Failed || m.Disrupted():
+		if m.Disruption.Since.After(m.outSince()) { // what kept it before that did so then
 			return m.Disruption.Since, true
 		}
-		return m.down(), true
+		return m.outSince(), true
 	}
 	return time.Time{}, false
 }
 
-// newest is when a body last came into service for the first time. Of one that
+// lastArrival is when a body last came into service for the first time. Of one that
 // is gone nothing is known but when it had recovered, a little later.
-func (q *pass) newest() time.Time {
+func (q *pass) lastArrival() time.Time {
 	var last time.Time
 	for i := range q.s.Members {
 		m := &q.s.Members[i]

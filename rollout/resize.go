@@ -7,19 +7,19 @@ import (
 
 // refill takes back slots that only drain, then makes new ones.
 func (q *pass) refill() {
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		if q.missing() <= 0 {
 			break
 		}
-		if m.drains() && m.Disruption.Cause == ScaleDown && !q.done.has(i) {
+		if m.drains() && m.Disruption.Cause == ScaleDown && !q.actedOn.has(i) {
 			q.undo(i, WhyNeededAgain)
 		}
 	}
 	if q.enough() {
 		return
 	}
-	q.resizing = q.l.slots < q.desired() && q.resizes()
+	q.resizing = q.ledger.slots < q.desired() && q.resizes()
 	if !q.mayFill() {
 		return
 	}
@@ -34,10 +34,10 @@ func (q *pass) refill() {
 // resizes tells whether missing slots are something that a rollout waits for.
 // Those that claims took out of a warm pool are not, nor those that the ceiling
 // leaves no room for: the ledger counts them as down.
-func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.full() }
+func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.atCeiling() }
 
-// full tells whether there may be no slot more.
-func (q *pass) full() bool {
+// atCeiling tells whether there may be no slot more.
+func (q *pass) atCeiling() bool {
 	p := &q.s.Policy
 	return p.HasCeiling && len(q.s.Members)+q.rest.members()+q.made >= p.MaxMembers
 }
@@ -46,13 +46,13 @@ func (q *pass) full() bool {
 // those that waiting claims are about to take not counted, and neither drift nor
 // a larger size waits.
 func (q *pass) enough() bool {
-	return q.sufficient() && !q.grown() && (q.gate != "" || q.work() == 0)
+	return q.sufficient() && !q.grown() && (q.gate != "" || q.takeableNow() == 0)
 }
 
 // sufficient reports whether as many are free as refillBelow asks for.
 func (q *pass) sufficient() bool {
 	below := q.s.Policy.RefillBelow
-	return below > 0 && q.l.free-q.s.Waiting >= below
+	return below > 0 && q.ledger.free-q.s.Waiting >= below
 }
 
 // grown reports whether the pool is to be larger than what was made for it.
@@ -77,7 +77,7 @@ func (q *pass) mayFill() bool {
 	n := 0
 	for i := range q.target.Failures {
 		f := &q.target.Failures[i]
-		if f.Count == 0 || !f.At.After(q.l.recovery) {
+		if f.Count == 0 || !f.At.After(q.ledger.lastRecovery) {
 			continue
 		}
 		n++
@@ -97,27 +97,27 @@ func (q *pass) mayFill() bool {
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
 	was := q.probation
-	if why == WhySurge && q.probation == surgeSlot {
+	if why == WhySurge && q.probation == probationBySurge {
 		q.probation = m.Index
 	}
 	rev := q.birth(&m)
 	if rev == "" {
-		q.starve(&m)
+		q.noteUnbuildable(&m)
 	}
-	if rev == "" || why == WhySurge && rev != q.target.ID || q.full() {
+	if rev == "" || why == WhySurge && rev != q.target.ID || q.atCeiling() {
 		q.probation = was
 		return false
 	}
 	a := Action{
 		Kind: CreateSlot, Index: m.Index, Revision: rev, Why: why, Surge: why != WhyFill,
-		ForClaim: why == WhyFill && q.l.slots >= q.s.Policy.Desired,
+		ForClaim: why == WhyFill && q.ledger.slots >= q.s.Policy.Desired,
 	}
-	q.next = m.Index + 1
+	q.nextIndex = m.Index + 1
 	q.made++
-	q.l.slots++
-	q.l.unborn++
+	q.ledger.slots++
+	q.ledger.unborn++
 	if rev != q.target.ID {
-		q.l.off++
+		q.ledger.offTarget++
 	}
 	q.plan.Actions = append(q.plan.Actions, a)
 	return true
@@ -125,12 +125,12 @@ func (q *pass) create(why Why) bool {
 
 // freeIndex is the lowest index from next on that no slot has.
 func (q *pass) freeIndex() int {
-	i := q.position(q.next)
-	for i < len(q.s.Members) && q.s.Members[i].Index == q.next {
+	i := q.position(q.nextIndex)
+	for i < len(q.s.Members) && q.s.Members[i].Index == q.nextIndex {
 		i++
-		q.next++
+		q.nextIndex++
 	}
-	return q.next
+	return q.nextIndex
 }
 
 // shrink names n slots for removal: down, then stale, then by highest index.
@@ -145,7 +145,7 @@ func (q *pass) shrink(n int) {
 	list := q.least(n, q.removable, q.goesBefore)
 	q.plan.Actions = slices.Grow(q.plan.Actions, len(list))
 	for _, i := range list {
-		if !q.spare(&q.s.Members[i]) {
+		if !q.canSpare(&q.s.Members[i]) {
 			return // those behind it serve as well
 		}
 		q.remove(i, ScaleDown, why)
@@ -153,21 +153,23 @@ func (q *pass) shrink(n int) {
 	}
 }
 
-// spare reports whether the size can do without the member: it is not in
+// canSpare reports whether the size can do without the member: it is not in
 // service, or more are than the size asks for.
-func (q *pass) spare(m *Member) bool { return !m.InService() || q.onTop(m) || q.l.up > q.desired() }
+func (q *pass) canSpare(m *Member) bool {
+	return !m.InService() || q.onTop(m) || q.ledger.up > q.desired()
+}
 
 func (q *pass) removable(m *Member) bool {
 	if m.leaving() || m.Phase == Quarantined || m.guard(ScaleDown) != "" || m.Stuck || q.keeps(m) || q.acted(m) {
 		return false
 	}
-	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.above()
+	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.aboveCeiling()
 }
 
-// above tells whether there are more slots than the ceiling allows.
-func (q *pass) above() bool {
+// aboveCeiling tells whether there are more slots than the ceiling allows.
+func (q *pass) aboveCeiling() bool {
 	p := &q.s.Policy
-	return p.HasCeiling && q.l.slots+q.l.onTop > p.MaxMembers
+	return p.HasCeiling && q.ledger.slots+q.ledger.onTop > p.MaxMembers
 }
 
 // surgeAllowed is how many slots above the desired number may stay: no more
@@ -182,35 +184,35 @@ func (q *pass) surgeAllowed() int {
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return max(q.settledSurge(), min(q.surgeRoom(), q.recycled()))
 	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
-		return min(q.surgeMost(), q.s.Surge, q.excess(), q.workLeft())
+		return min(q.surgeMost(), q.s.Surge, q.excess(), q.takeableInWindow())
 	}
-	return max(q.surgeRoom(), q.pausedSurge())
+	return max(q.surgeRoom(), q.surgeForInUse())
 }
 
-// keptTimes is how many times as long as it took to boot a surge body stays free
+// surgeKeepFactor is how many times as long as it took to boot a surge body stays free
 // for members that turned busy.
-const keptTimes = 3
+const surgeKeepFactor = 3
 
 // keptUntil is until when the body stays free for such members.
-func (m *Member) keptUntil() time.Time { return m.ServedSince.Add(keptTimes * m.BootTook) }
+func (m *Member) keptUntil() time.Time { return m.ServedSince.Add(surgeKeepFactor * m.BootTook) }
 
-// pausedSurge is how many surge slots stay for members that turned busy or were
+// surgeForInUse is how many surge slots stay for members that turned busy or were
 // claimed after they were made, so that one is there in their next pause: while
 // the body boots, and until it has been free for a few times as long.
-func (q *pass) pausedSurge() int {
-	n := min(q.surgeMost(), q.s.Surge, q.excess(), q.l.pausing)
+func (q *pass) surgeForInUse() int {
+	n := min(q.surgeMost(), q.s.Surge, q.excess(), q.ledger.staleInUse)
 	if n <= 0 {
 		return 0
 	}
 	fresh := 0
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if m.leaving() || m.Claimed || q.off(m) {
+		if m.leaving() || m.Claimed || q.offTarget(m) {
 			continue
 		}
 		until := m.keptUntil()
 		switch {
-		case m.coming() && !m.NoRoom && m.Attempts == 0:
+		case m.comingUp() && !m.NoRoom && m.Attempts == 0:
 			fresh++
 		case m.Free() && q.now.Before(until):
 			fresh++
@@ -224,7 +226,7 @@ func (q *pass) pausedSurge() int {
 func (q *pass) surgeMost() int {
 	p := &q.s.Policy
 	if p.HasCeiling {
-		return min(p.surge(), max(0, p.MaxMembers-q.l.onTop-q.desired()))
+		return min(p.surge(), max(0, p.MaxMembers-q.ledger.onTop-q.desired()))
 	}
 	return p.surge()
 }
@@ -233,52 +235,52 @@ func (q *pass) surgeMost() int {
 // go on: those that have served, and the one on probation.
 func (q *pass) settledSurge() int {
 	pending := 0
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		if !m.leaving() && !m.served() && !m.Rolling() {
 			pending++
 		}
 	}
 	n := max(0, min(q.surgeMost(), q.s.Surge, q.excess())-pending)
-	if q.failing && q.probation >= 0 && !q.above() {
+	if q.failing && q.probation >= 0 && !q.aboveCeiling() {
 		n = max(n, min(1, q.excess()))
 	}
 	return n
 }
 
-// work is how many members in service could be taken now, but for the pool's
+// takeableNow is how many members in service could be taken now, but for the pool's
 // own limits.
-func (q *pass) work() int {
+func (q *pass) takeableNow() int {
 	if q.s.WindowShut {
 		return 0
 	}
-	return q.workLeft()
+	return q.takeableInWindow()
 }
 
-// workLeft is how many could be, if it were not for a window: stale ones as far
+// takeableInWindow is how many could be, if it were not for a window: stale ones as far
 // as the partition lets them, and those that somebody asked to recycle.
-func (q *pass) workLeft() int {
-	stale := min(q.l.work-q.l.asked-q.taken, q.l.off-q.partition())
-	return max(0, stale, q.l.askedStale) + max(0, q.l.asked)
+func (q *pass) takeableInWindow() int {
+	stale := min(q.ledger.takeable-q.ledger.asked-q.taken, q.ledger.offTarget-q.partition())
+	return max(0, stale, q.ledger.askedStale) + max(0, q.ledger.asked)
 }
 
-// standsOff reports whether a surge slot is to stand in for a member that somebody
+// surgesOnlyForRecycled reports whether a surge slot is to stand in for a member that somebody
 // asked to recycle and that the partition keeps off the target.
-func (q *pass) standsOff() bool {
-	return q.l.askedStale > 0 && q.l.off-q.l.askedStale < q.partition()
+func (q *pass) surgesOnlyForRecycled() bool {
+	return q.ledger.askedStale > 0 && q.ledger.offTarget-q.ledger.askedStale < q.partition()
 }
 
 // surge makes slots above the desired number, beside what may be unavailable:
 // for drift that may be rolled, and for members that somebody asked to recycle.
 func (q *pass) surge() {
-	if q.resizing || q.s.WindowShut || q.l.noRoom > 0 {
+	if q.resizing || q.s.WindowShut || q.ledger.noRoom > 0 {
 		return
 	}
 	n, why := q.surgeRoom(), WhySurge
 	switch {
-	case q.gate == FailedReplacement && q.probation == surgeSlot && !q.paused() && !q.s.Policy.Manual:
+	case q.gate == FailedReplacement && q.probation == probationBySurge && !q.paused() && !q.s.Policy.Manual:
 		n = min(n, q.excess()+1)
-	case q.gate != "" || q.isUnproven() || q.standsOff():
+	case q.gate != "" || q.isUnproven() || q.surgesOnlyForRecycled():
 		n, why = min(n, q.recycled()), WhyAsked
 	}
 	for range n - q.excess() {

@@ -27,7 +27,7 @@ func (m *Member) guard(c Cause) Reason {
 
 // Rule 2: unknown is not empty and not changed. readable reports whether anything
 // may be decided at all. Also: enterFree, demand and onTop, by which a member of
-// unknown occupancy is supply and no candidate; closed, which says it.
+// unknown occupancy is supply and no candidate; findGate, which says it.
 func (q *pass) readable() bool { return q.invalid == nil && q.s.Unreadable == "" && !q.s.WritesUnseen }
 
 // Rule 3: what is already down costs nothing, and one blip condemns little.
@@ -35,24 +35,24 @@ func (q *pass) readable() bool { return q.invalid == nil && q.s.Unreadable == ""
 // by another revision. Also: healUnborn and healFailed, which drop and replace what
 // never served or failed; rollDown and repair, which take a place of this count;
 // repairs, which says until when a member keeps it.
-func (q *pass) repairRoom() int { return q.s.Policy.MaxInFlight - q.l.repairing }
+func (q *pass) repairRoom() int { return q.s.Policy.MaxInFlight - q.ledger.repairing }
 
 // Rule 4: what is missing is down. room is how many more members in service the
 // budget allows to take. Also: slack, floorRoom and limit, which are asked before a
 // member is taken; rollUp and recycle, which take it; onTop, by which a warm pool's
 // claimed members do not count.
-func (q *pass) room() int { return q.l.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable) }
+func (q *pass) room() int { return q.ledger.up - (q.s.Policy.Desired - q.s.Policy.MaxUnavailable) }
 
 // Rule 5: a bad revision hurts at most what the budget allows. mayTry reports
 // whether the target may be born in the slot: not once it is halted, and while a
 // failure of it is open only in the slot on probation, and where its body is on
 // its way already, once one has recovered. Also: choose, which asks it for every
-// birth; record and counts, which count failures; recover and outlived, which close
-// them; findProbation, which names the slot; findUnsettled, findUntried and mayTake,
+// birth; recordFailures and failureCounts, which count failures; forgiveFailures and recoveredSince, which close
+// them; findProbation, which names the slot; isUnsettled, findOverdue and mayTake,
 // which keep members in service meanwhile; halt; stepDown and early, which say when
 // a body has failed.
 func (q *pass) mayTry(m *Member) bool {
-	return !q.halted && (!q.failing || q.probation == m.Index || q.worked() && q.arriving(m))
+	return !q.halted && (!q.failing || q.probation == m.Index || q.everRecovered() && q.arriving(m))
 }
 
 // Rule 6: settle first. resize makes the slots that the size asks for, or names
@@ -60,18 +60,18 @@ func (q *pass) mayTry(m *Member) bool {
 // resizes, by which a refill deficit is no resize; rollUp, recycleLimit and surge,
 // which wait for it.
 func (q *pass) resize() {
-	q.surplus = q.surgeAllowed()
-	if q.l.slots < q.desired() {
+	q.allowedSurge = q.surgeAllowed()
+	if q.ledger.slots < q.desired() {
 		q.refill()
-	} else if n := q.excess() - q.surplus; n > 0 {
+	} else if n := q.excess() - q.allowedSurge; n > 0 {
 		q.shrink(n)
 	}
 }
 
-// Rule 7: surge never exceeds the work left that could be rolled now. Also: work and workLeft, which count it; surge, which makes
-// the slots; surgeAllowed, pausedSurge and settledSurge, which keep or drop those
+// Rule 7: surge never exceeds the work left that could be rolled now. Also: takeableNow and takeableInWindow, which count it; surge, which makes
+// the slots; surgeAllowed, surgeForInUse and settledSurge, which keep or drop those
 // that there are; replaceOrRemove, which removes the last stale members instead.
-func (q *pass) surgeRoom() int { return min(q.surgeMost(), q.work()) }
+func (q *pass) surgeRoom() int { return min(q.surgeMost(), q.takeableNow()) }
 
 // Rule 8: skip, don't stop. lowest are the positions of the first n members by
 // index that qualify; one that does not qualify hides no other. Also: first, last and
@@ -90,18 +90,18 @@ func (q *pass) lowest(n int, qualifies func(*Member) bool) []int {
 }
 
 // Rule 9: newest wins. matches reports whether what the draining member runs
-// is wanted in its slot again. Also: undoes, withdrawn and kept, which take a member
+// is wanted in its slot again. Also: undoReason, recycleUndone and guardReason, which take a member
 // back for other reasons; refill, which takes back what the size asks for again;
 // returns and mustWait, by which a slot waits for that.
 func (q *pass) matches(m *Member) bool {
 	if m.Runs == q.target.ID {
 		return m.served() || q.birth(m) == m.Runs
 	}
-	return m.Runs != "" && m.Runs == q.current.ID && (q.l.off < q.partition() || q.untried && m.served())
+	return m.Runs != "" && m.Runs == q.current.ID && (q.ledger.offTarget < q.partition() || q.overdue && m.served())
 }
 
 // Rule 10: a scale-down removes what is down, then what is stale, then the
-// highest index. goesBefore is that order. Also: removable and spare, which say what
+// highest index. goesBefore is that order. Also: removable and canSpare, which say what
 // may go at all; shrink, which names it; keeps, by which a slot made for a claim is
 // no excess.
 func (q *pass) goesBefore(m *Member) place {
@@ -109,7 +109,7 @@ func (q *pass) goesBefore(m *Member) place {
 	if m.InService() {
 		p.a = 1
 	}
-	if q.off(m) {
+	if q.offTarget(m) {
 		p.b = 0
 	}
 	return p
@@ -118,7 +118,7 @@ func (q *pass) goesBefore(m *Member) place {
 // Rule 11: refill makes what is missing minus what is being made. missing is how
 // many slots are to be made now. Also: refill and enough, which say whether they are;
 // desired, demand and grown; mayFill, nextAttempt and backsOff, which delay a birth.
-func (q *pass) missing() int { return q.desired() - q.l.slots - q.l.returning }
+func (q *pass) missing() int { return q.desired() - q.ledger.slots - q.ledger.returning }
 
 // Down is the share of n, rounded down. Rule 12: maxUnavailable rounds down, and
 // maxSurge and minAvailable up. Also: Up, percent and Budget; Collision, which names

@@ -38,13 +38,13 @@ func (q *pass) because(r Reason) string {
 // usedBy names the first member that uses up what may be out of service, why,
 // and what would let a rollout go on.
 func (q *pass) usedBy() string {
-	n := q.l.out
+	n := q.ledger.out
 	if n == 0 {
 		return q.steadyUse()
 	}
-	first := &q.s.Members[q.l.firstOut-1]
-	if q.l.firstStuck > 0 {
-		first = &q.s.Members[q.l.firstStuck-1]
+	first := &q.s.Members[q.ledger.firstOut-1]
+	if q.ledger.firstStuck > 0 {
+		first = &q.s.Members[q.ledger.firstStuck-1]
 	}
 	others := ""
 	if n > 1 {
@@ -53,13 +53,13 @@ func (q *pass) usedBy() string {
 	return fmt.Sprintf(": member %d%s%s%s", first.Index, whyDown(first), others, q.steadyUse())
 }
 
-// stays reports whether the member is down and does not come back by itself.
-func stays(m *Member) bool { return m.NoRoom || m.Phase == Failed || m.Phase == Unready }
+// staysDown reports whether the member is down and does not come back by itself.
+func staysDown(m *Member) bool { return m.NoRoom || m.Phase == Failed || m.Phase == Unready }
 
 // steadyUse says of a warm pool that members are always missing from it while
 // claims come and go, and which field lets a rollout go on all the same.
 func (q *pass) steadyUse() string {
-	if !q.s.Policy.Warm || q.s.Policy.HasFloor || q.l.onTop == 0 && q.s.Waiting == 0 {
+	if !q.s.Policy.Warm || q.s.Policy.HasFloor || q.ledger.onTop == 0 && q.s.Waiting == 0 {
 		return ""
 	}
 	return "; the pool is in steady use: update.minAvailable would let one member roll at a time, down to that floor"
@@ -92,17 +92,17 @@ func (q *pass) probationSentence() string {
 	const failed = "a body of the target failed, and none has served for long enough since"
 	const rest = "nothing else in service is taken until it has"
 	switch {
-	case q.probationPauses && !q.acted(q.member(q.probation)):
+	case q.probationInBackoff && !q.acted(q.member(q.probation)):
 		return fmt.Sprintf("%s; member %d tries the target after a pause, and %s", failed, q.probation, rest)
 	case q.probation >= 0:
 		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
-	case q.keeper != nil:
-		return fmt.Sprintf("%s; the target is not tried, since member %d %s", failed, q.keeper.Index, whyKept(q.keeper))
-	case q.partition() > 0 && q.l.off <= q.partition():
+	case q.keptFailure != nil:
+		return fmt.Sprintf("%s; the target is not tried, since member %d %s", failed, q.keptFailure.Index, whyKept(q.keptFailure))
+	case q.partition() > 0 && q.ledger.offTarget <= q.partition():
 		return failed + "; no slot tries the target, since update.partition keeps every other one off it"
-	case q.probation == surgeSlot:
+	case q.probation == probationBySurge:
 		return fmt.Sprintf("%s; a surge body is to try the target%s, and %s", failed, q.whyNoSurge(), rest)
-	case q.l.work == 0:
+	case q.ledger.takeable == 0:
 		return failed + "; no slot can try the target: every member off it is claimed, busy, held, skipped or down"
 	}
 	return fmt.Sprintf("%s; a member in service is to try the target once one can be spared, and %s", failed, rest)
@@ -139,10 +139,10 @@ func whyKept(m *Member) string {
 
 // unprovenSentence says what is not known of the target yet.
 func (q *pass) unprovenSentence() string {
-	if q.untried {
+	if q.overdue {
 		return "bodies of the target take far longer to come up than those of the current revision did: until one has, nothing in service is taken, and what is missing is born on the current revision"
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		if m.Runs == q.target.ID && !m.UnsettledSince.IsZero() && !m.recovered() {
 			return fmt.Sprintf("member %d went down before it had served for long enough: nothing in service is taken until a body of the target has", m.Index)
@@ -152,10 +152,10 @@ func (q *pass) unprovenSentence() string {
 }
 
 func (q *pass) partitionSentence() string {
-	if q.l.off == q.partition() {
-		return fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.l.off), q.target.ID)
+	if q.ledger.offTarget == q.partition() {
+		return fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.ledger.offTarget), q.target.ID)
 	}
-	return fmt.Sprintf("all but %s on revision %s: fewer than update.partition (%d) keeps off it, which takes no member back", are(q.l.off), q.target.ID, q.partition())
+	return fmt.Sprintf("all but %s on revision %s: fewer than update.partition (%d) keeps off it, which takes no member back", are(q.ledger.offTarget), q.target.ID, q.partition())
 }
 
 func (q *pass) pauseSentence() string {
@@ -251,9 +251,9 @@ func (p *Plan) Explain(m *Member) string {
 	}
 }
 
-// asked is what keeps a member from being replaced as somebody asked; Next or
+// requestReason is what keeps a member from being replaced as somebody asked; Next or
 // RollingMember for nothing, empty if there is nothing to replace.
-func (q *pass) asked(m *Member) Reason {
+func (q *pass) requestReason(m *Member) Reason {
 	switch {
 	case !m.Body || m.Phase == Quarantined || m.Deleting || m.Disrupted() && m.Disruption.Cause != Requested:
 		return ""
@@ -275,13 +275,13 @@ func (q *pass) asked(m *Member) Reason {
 func (q *pass) sentence() string {
 	u := q.plan.Updated
 	switch {
-	case u.Status == True && q.excess() > q.surplus:
-		return q.surplusStays()
+	case u.Status == True && q.excess() > q.allowedSurge:
+		return q.excessSentence()
 	case u.Status == True:
 		return "nothing to do: " + u.Message
 	case u.Reason != "RollingUpdate":
 		return u.Message
-	case q.never():
+	case q.neverServed():
 		return fmt.Sprintf("no body of revision %s has come into service yet%s", q.target.ID, q.lastWords())
 	}
 	for _, t := range q.plan.Blockers {
@@ -293,11 +293,11 @@ func (q *pass) sentence() string {
 	return u.Message
 }
 
-// goesOnly says what a pool that is deleted waits for.
-func (q *pass) goesOnly() string {
+// deletionSentence says what a pool that is deleted waits for.
+func (q *pass) deletionSentence() string {
 	n, first := 0, (*Member)(nil)
 	for i := range q.s.Members {
-		if m := &q.s.Members[i]; !m.leaving() && !q.done.has(i) {
+		if m := &q.s.Members[i]; !m.leaving() && !q.actedOn.has(i) {
 			if n++; first == nil {
 				first = m
 			}
@@ -306,20 +306,20 @@ func (q *pass) goesOnly() string {
 	if first == nil {
 		return "the pool is deleted; its members are on their way out"
 	}
-	return fmt.Sprintf("the pool is deleted; %s: member %d%s: %s", stay(n), first.Index, more(n-1), whyStays(first))
+	return fmt.Sprintf("the pool is deleted; %s: member %d%s: %s", membersStay(n), first.Index, more(n-1), whyStays(first))
 }
 
-// surplusStays names the first slot that is too many and cannot be removed, and
+// excessSentence names the first slot that is too many and cannot be removed, and
 // why; empty if there is none.
-func (q *pass) surplusStays() string {
+func (q *pass) excessSentence() string {
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
-		if m.leaving() || m.Phase == Quarantined || q.onTop(m) || q.removable(m) || q.done.has(i) {
+		if m.leaving() || m.Phase == Quarantined || q.onTop(m) || q.removable(m) || q.actedOn.has(i) {
 			continue
 		}
-		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.surplus)), m.Index, whyStays(m))
+		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.allowedSurge)), m.Index, whyStays(m))
 	}
-	return fmt.Sprintf("%s more than the size asks for, and stay until as many are in service as it does ask for", are(max(1, q.excess()-q.surplus)))
+	return fmt.Sprintf("%s more than the size asks for, and stay until as many are in service as it does ask for", are(max(1, q.excess()-q.allowedSurge)))
 }
 
 // whyStays says what keeps a member from being removed.
@@ -333,7 +333,7 @@ func whyStays(m *Member) string {
 	return "it is needed until another one is in service"
 }
 
-func stay(n int) string {
+func membersStay(n int) string {
 	if n == 1 {
 		return "1 member stays"
 	}

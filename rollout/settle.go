@@ -3,15 +3,15 @@ package rollout
 // takeBack withdraws the disruptions of members that only drain and are not to
 // go any more.
 func (q *pass) takeBack() {
-	if q.l.disrupted == 0 {
+	if q.ledger.disrupted == 0 {
 		return
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		if !m.drains() {
 			continue
 		}
-		if why := q.undoes(m); why != "" {
+		if why := q.undoReason(m); why != "" {
 			q.undo(i, why)
 		}
 	}
@@ -35,16 +35,16 @@ func (q *pass) undo(i int, why Why) {
 		rev = q.current.ID // stays stale, although nobody can tell what it runs
 	}
 	if m.leaving() {
-		q.l.leaving--
-		q.l.slots++
+		q.ledger.leaving--
+		q.ledger.slots++
 	} else {
-		q.l.unborn--
-		if q.off(m) {
-			q.l.off--
+		q.ledger.unborn--
+		if q.offTarget(m) {
+			q.ledger.offTarget--
 		}
 	}
 	if m.Runs != q.target.ID {
-		q.l.off++
+		q.ledger.offTarget++
 	}
 	a := Action{Kind: Undo, Revision: rev, Why: why}
 	if m.Rolling() && !m.served() {
@@ -53,23 +53,23 @@ func (q *pass) undo(i int, why Why) {
 	q.act(i, a)
 }
 
-// grant gives slots without a body what may be born in them now, if that is
+// correctGrants gives slots without a body what may be born in them now, if that is
 // something else than before, and adopts members of unknown revision.
-func (q *pass) grant() {
-	if q.l.unborn == 0 && q.plan.Counts.Unknown == 0 {
+func (q *pass) correctGrants() {
+	if q.ledger.unborn == 0 && q.plan.Counts.Unknown == 0 {
 		return
 	}
-	for _, i := range q.odd {
+	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		switch {
-		case q.done.has(i) || m.Deleting || m.Stuck || m.Phase == Quarantined:
+		case q.actedOn.has(i) || m.Deleting || m.Stuck || m.Phase == Quarantined:
 		case m.unborn():
 			rev := q.birth(m)
 			if rev == "" {
-				q.starve(m)
+				q.noteUnbuildable(m)
 			}
 			if rev != m.Wants {
-				q.give(i, rev)
+				q.setGrant(i, rev)
 			}
 		case m.Body && m.Runs == "" && m.Wants == "" && !q.s.Policy.ReplaceUnknown && !m.leaving():
 			q.act(i, Action{Kind: Grant, Revision: q.target.ID, Why: WhyAdopt})
@@ -77,27 +77,27 @@ func (q *pass) grant() {
 	}
 }
 
-func (q *pass) give(i int, rev Revision) {
+func (q *pass) setGrant(i int, rev Revision) {
 	why := WhyRetarget
 	if rev == "" {
 		why = WhyNotBuildable
 	}
-	q.bind(&q.s.Members[i], rev)
+	q.countGrant(&q.s.Members[i], rev)
 	q.act(i, Action{Kind: Grant, Revision: rev, Why: why})
 }
 
-// undoes is why the disruption is withdrawn; empty if it is not.
-func (q *pass) undoes(m *Member) Why {
+// undoReason is why the disruption is withdrawn; empty if it is not.
+func (q *pass) undoReason(m *Member) Why {
 	switch m.Disruption.Cause {
 	case ScaleDown:
-		return m.kept()
+		return m.guardReason()
 	case BodyFailed:
 		if m.healthy() {
 			return WhyServesAgain
 		}
-		return m.kept()
+		return m.guardReason()
 	case Requested:
-		return m.withdrawn()
+		return m.recycleUndone()
 	case Drift:
 	default:
 		return ""
@@ -105,8 +105,8 @@ func (q *pass) undoes(m *Member) Why {
 	switch {
 	case q.matches(m):
 		return WhyMatchesAgain
-	case m.kept() != "":
-		return m.kept()
+	case m.guardReason() != "":
+		return m.guardReason()
 	case m.Skipped && m.served():
 		return WhyTurnedHeld
 	case !m.served():
@@ -119,10 +119,10 @@ func (q *pass) undoes(m *Member) Why {
 	return ""
 }
 
-// withdrawn is why a body that somebody asked to replace stays; empty if it
+// recycleUndone is why a body that somebody asked to replace stays; empty if it
 // goes. What never served is no loss.
-func (m *Member) withdrawn() Why {
-	switch why := m.kept(); {
+func (m *Member) recycleUndone() Why {
+	switch why := m.guardReason(); {
 	case why != "":
 		return why
 	case !m.served():
@@ -133,9 +133,9 @@ func (m *Member) withdrawn() Why {
 	return ""
 }
 
-// kept is why a body that is to go stays, work or a hold that came meanwhile;
+// guardReason is why a body that is to go stays, work or a hold that came meanwhile;
 // empty for nothing.
-func (m *Member) kept() Why {
+func (m *Member) guardReason() Why {
 	switch m.guard(m.Disruption.Cause) {
 	case "":
 		return ""

@@ -134,9 +134,9 @@ func stepDisrupted(m Member, seen Sight, l Lifecycle, now time.Time) Transition 
 	case seen.State == Absent && m.leaving():
 		return Transition{Member: m, Do: DropSlot}
 	case seen.State == Absent && m.Wants != "" && !m.backsOff(now):
-		return Transition{Member: m.leave(seen, l, now), Do: CreateBody}
+		return Transition{Member: m.leaveService(seen, l, now), Do: CreateBody}
 	case seen.State == Absent:
-		return stepPending(m.leave(seen, l, now).pending(now), now)
+		return stepPending(m.leaveService(seen, l, now).pending(now), now)
 	case m.Phase == Terminating:
 		return Transition{Member: m, Do: DeleteBody}
 	case m.Phase == Updating && m.updates() && seen.State != Stopping:
@@ -151,9 +151,9 @@ func stepDisrupted(m Member, seen Sight, l Lifecycle, now time.Time) Transition 
 		return Transition{Member: m.enter(Draining, now), Do: DrainBody}
 	}
 	if m.updates() && seen.State != Stopping {
-		return Transition{Member: m.leave(seen, l, now).enter(Updating, now)}
+		return Transition{Member: m.leaveService(seen, l, now).enter(Updating, now)}
 	}
-	return Transition{Member: m.leave(seen, l, now).enter(Terminating, now)}
+	return Transition{Member: m.leaveService(seen, l, now).enter(Terminating, now)}
 }
 
 // returns reports whether a body that was to be replaced because it failed is
@@ -204,7 +204,7 @@ func stepPending(m Member, now time.Time) Transition {
 // body had recovered.
 func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	if m.Phase != Failed {
-		m = m.leave(seen, l, now)
+		m = m.leaveService(seen, l, now)
 		m = m.fail(seen.State == Exited && m.early(l, now), now)
 	}
 	m.Gone = true
@@ -222,13 +222,13 @@ func (m *Member) early(l Lifecycle, now time.Time) bool {
 	if !m.DownSince.IsZero() {
 		until = m.DownSince
 	}
-	return until.Sub(m.BornAt.Add(m.BootTook)) < enoughService*l.RecoverAfter
+	return until.Sub(m.BornAt.Add(m.BootTook)) < recoveryFactor*l.RecoverAfter
 }
 
-// leave records that the body is not in service any more, and what is to be
+// leaveService records that the body is not in service any more, and what is to be
 // remembered of its service: whether it recovered, or went down before it did.
 // One that is in health when its claim ends has recovered.
-func (m Member) leave(seen Sight, l Lifecycle, now time.Time) Member {
+func (m Member) leaveService(seen Sight, l Lifecycle, now time.Time) Member {
 	if !m.served() || !m.DownSince.IsZero() {
 		return m
 	}
@@ -284,7 +284,7 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	until := m.BornAt.Add(l.BootTimeout)
 	switch {
 	case m.served():
-		m = m.leave(Sight{}, l, now).enter(Unready, now)
+		m = m.leaveService(Sight{}, l, now).enter(Unready, now)
 		until = m.DownSince.Add(l.BootTimeout + l.MinReady)
 		if at := m.UnsettledSince.Add(l.BootTimeout); !m.UnsettledSince.IsZero() && at.Before(until) {
 			until = at
@@ -311,15 +311,15 @@ func (m Member) fail(early bool, now time.Time) Member {
 // enter records a phase and when it began.
 func (m Member) enter(p Phase, now time.Time) Member {
 	if m.Phase != p {
-		m = m.revive()
+		m = m.forgetRelapse()
 		m.Phase, m.PhaseSince = p, now
 	}
 	return m
 }
 
-// revive forgets that a body recovered that failed later, before the slot goes
+// forgetRelapse forgets that a body recovered that failed later, before the slot goes
 // on.
-func (m Member) revive() Member {
+func (m Member) forgetRelapse() Member {
 	if m.relapsed() && m.recovered() {
 		m.Recovered, m.RecoveredAt = "", time.Time{}
 	}
@@ -374,8 +374,8 @@ func (m Member) stopped(now time.Time) Member {
 
 // without records that there is no body.
 func (m Member) without(p Phase, now time.Time) Member {
-	m = m.revive()
-	m.DownSince = m.down()
+	m = m.forgetRelapse()
+	m.DownSince = m.outSince()
 	m.Body, m.Gone, m.FailedEarly = false, false, false
 	m.ServedSince, m.UnsettledSince = time.Time{}, time.Time{}
 	return m.enter(p, now)

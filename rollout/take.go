@@ -3,15 +3,15 @@ package rollout
 // rollUp takes stale members that are in service, one for each that the
 // ledger has room for.
 func (q *pass) rollUp() {
-	q.allowed = max(0, q.l.off-q.partition())
-	q.bound = q.lastAllowed()
+	q.allowed = max(0, q.ledger.offTarget-q.partition())
+	q.partitionEdge = q.findPartitionEdge()
 	if q.gate == "" && q.resizing {
 		q.gate = PoolResizing
 	}
 	if !q.mayTake() || q.s.WindowShut {
 		return
 	}
-	n := min(q.slack(), q.floorRoom(), q.s.Policy.MaxInFlight-q.l.rolling, q.allowed)
+	n := min(q.slack(), q.floorRoom(), q.s.Policy.MaxInFlight-q.ledger.rolling, q.allowed)
 	if q.s.Budgeted {
 		n = min(n, q.s.BudgetRoom-q.taken)
 	}
@@ -19,7 +19,7 @@ func (q *pass) rollUp() {
 		n = min(n, 1) // the one on probation
 	}
 	for _, i := range q.first(n, q.takeable) {
-		if q.probation == inService {
+		if q.probation == probationInService {
 			q.probation = q.s.Members[i].Index
 		}
 		q.replaceOrRemove(i, Drift, q.target.ID, WhyStale)
@@ -30,7 +30,7 @@ func (q *pass) rollUp() {
 // in steady use is always short of a member that is being made: with a floor one
 // may roll at a time whatever the room says.
 func (q *pass) slack() int {
-	if q.steady() && q.l.rolling == 0 && q.plan.Counts.Repairing+q.dropped == 0 {
+	if q.steady() && q.ledger.rolling == 0 && q.plan.Counts.Repairing+q.dropped == 0 {
 		return max(q.room(), 1)
 	}
 	return q.room()
@@ -47,12 +47,12 @@ func (q *pass) mayTake() bool {
 		return q.gate == "" && !q.isUnproven()
 	}
 	p := &q.s.Policy
-	return q.probation == inService && !p.Manual && !p.Paused && !q.resizing && !q.untried
+	return q.probation == probationInService && !p.Manual && !p.Paused && !q.resizing && !q.overdue
 }
 
 // takeable tells whether the member is in service, stale, and nobody's.
 func (q *pass) takeable(m *Member) bool {
-	return m.Free() && m.guard(Drift) == "" && !m.Skipped && !m.Stuck && q.bearing(m) == stale && (!m.Asked || !q.acted(m))
+	return m.Free() && m.guard(Drift) == "" && !m.Skipped && !m.Stuck && q.revisionState(m) == stale && (!m.Asked || !q.acted(m))
 }
 
 // replaceOrRemove takes a member in service: it is replaced, but the last ones,
@@ -60,31 +60,31 @@ func (q *pass) takeable(m *Member) bool {
 // births.
 func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
-	stale, work := q.takeable(m), q.work()
+	stale, work := q.takeable(m), q.takeableNow()
 	if q.gate != "" && c == Requested {
 		work = q.recycled() // nothing else is taken
 	}
 	if stale && m.Asked {
-		q.l.askedStale--
+		q.ledger.askedStale--
 	}
-	if stand := q.excess() - q.l.hopeless; stand > 0 && work <= stand {
+	if stand := q.excess() - q.ledger.notReturning; stand > 0 && work <= stand {
 		q.remove(i, c, why)
 	} else {
 		q.replace(i, c, to, why)
 	}
-	q.l.rolling++
+	q.ledger.rolling++
 	if stale {
 		q.taken++
 		return
 	}
-	q.l.asked--
-	q.l.work--
+	q.ledger.asked--
+	q.ledger.takeable--
 }
 
-// lastAllowed is the last member in order that the partition lets go, or nil
+// findPartitionEdge is the last member in order that the partition lets go, or nil
 // if it lets all go.
-func (q *pass) lastAllowed() *Member {
-	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.l.work-q.l.asked-q.taken {
+func (q *pass) findPartitionEdge() *Member {
+	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.ledger.takeable-q.ledger.asked-q.taken {
 		return nil
 	}
 	if i := q.last(q.allowed, q.takeable); i >= 0 {
@@ -100,13 +100,13 @@ func (q *pass) limit() Reason {
 		return OutsideWindow
 	case q.s.Budgeted && q.s.BudgetRoom <= q.taken:
 		return BudgetFull
-	case q.slack() < 1 && q.s.Policy.surge() > 0 && (q.l.noRoom > 0 || q.full()):
+	case q.slack() < 1 && q.s.Policy.surge() > 0 && (q.ledger.noRoom > 0 || q.atCeiling()):
 		return NoSurgeCapacity
 	case q.slack() < 1:
 		return UnavailableLimit
 	case q.floorRoom() < 1:
 		return FloorReached
-	case q.l.rolling >= q.s.Policy.MaxInFlight:
+	case q.ledger.rolling >= q.s.Policy.MaxInFlight:
 		return InFlightLimit
 	case q.isUnproven():
 		return Unproven

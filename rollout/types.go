@@ -196,9 +196,9 @@ func (m *Member) relapsed() bool {
 	return m.Phase == Failed && m.FailedEarly && m.Attempts == 0 && m.served()
 }
 
-// down is since when the slot is not in service; of what was recorded without
+// outSince is since when the slot is not in service; of what was recorded without
 // it, since it entered its phase.
-func (m *Member) down() time.Time {
+func (m *Member) outSince() time.Time {
 	switch {
 	case !m.DownSince.IsZero():
 		return m.DownSince
@@ -253,8 +253,8 @@ func (m *Member) unborn() bool {
 	return m.Phase == Pending || m.Disrupted()
 }
 
-// coming tells whether the slot has, or waits for, a body that has not served.
-func (m *Member) coming() bool {
+// comingUp tells whether the slot has, or waits for, a body that has not served.
+func (m *Member) comingUp() bool {
 	switch m.Phase {
 	case Pending, Provisioning, Preparing, Updating:
 		return true
@@ -263,9 +263,9 @@ func (m *Member) coming() bool {
 	}
 }
 
-// enoughService is how many times as long as recovery takes a body has to have served
+// recoveryFactor is how many times as long as recovery takes a body has to have served
 // until its failure does not count against a target any more.
-const enoughService = 10
+const recoveryFactor = 10
 
 // Failure is a slot in which bodies of a revision failed.
 type Failure struct {

@@ -16,7 +16,7 @@ func (s *Snapshot) Validate() error {
 	if err := s.Policy.Validate(); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
-	if err := inBounds([]bounded{
+	if err := inBounds([]boundedNumber{
 		{"surge", s.Surge}, {"size", s.Size}, {"waiting", s.Waiting}, {"budgetRoom", s.BudgetRoom}, {"members", len(s.Members)},
 	}); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Snapshot) Validate() error {
 // Validate returns what is wrong with the policy, naming the field: a number below 0
 // or above [MaxSlots], a negative time, an order that there is not.
 func (p *Policy) Validate() error {
-	if err := inBounds([]bounded{
+	if err := inBounds([]boundedNumber{
 		{"desired", p.Desired}, {"refillBelow", p.RefillBelow}, {"maxMembers", p.MaxMembers}, {"maxUnavailable", p.MaxUnavailable},
 		{"maxSurge", p.MaxSurge}, {"minAvailable", p.MinAvailable}, {"maxInFlight", p.MaxInFlight}, {"partition", p.Partition},
 		{"failureLimit", p.FailureLimit},
@@ -46,16 +46,16 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
-// bounded is a number of members and its field.
-type bounded struct {
+// boundedNumber is a number of members and its field.
+type boundedNumber struct {
 	field string
-	is    int
+	value int
 }
 
-func inBounds(list []bounded) error {
+func inBounds(list []boundedNumber) error {
 	for _, n := range list {
-		if n.is < 0 || n.is > MaxSlots {
-			return fmt.Errorf("%s is %d; it has to be from 0 to %d", n.field, n.is, MaxSlots)
+		if n.value < 0 || n.value > MaxSlots {
+			return fmt.Errorf("%s is %d; it has to be from 0 to %d", n.field, n.value, MaxSlots)
 		}
 	}
 	return nil
