@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// String describes the action, of a member that is named after its index.
+// String describes the action, with the index as the member's name.
 func (a *Action) String() string { return a.Describe(fmt.Sprintf("member %d", a.Index)) }
 
-// Describe says in one sentence what the action does, and why; name is what the
-// member is called.
+// Describe returns one sentence: what the action does, and why. Name is the member's name.
 func (a *Action) Describe(name string) string { return a.what(name) + ": " + a.Why.Sentence() }
 
 func (a *Action) what(name string) string {
@@ -58,9 +57,8 @@ func orNone(r Revision) string {
 	return "revision " + string(r)
 }
 
-// Apply is the member as the action leaves it, and with CreateSlot the slot that
-// is made, at the time; the zero member goes in. The slot's ID is the caller's. An
-// action on a revision leaves every member as it is.
+// Apply returns the member as the action leaves it at the time. For CreateSlot m is ignored
+// and the result is the new slot, without an ID. An action on a revision changes no member.
 func (a *Action) Apply(m Member, now time.Time) Member {
 	switch a.Kind {
 	case CreateSlot:
@@ -76,8 +74,8 @@ func (a *Action) Apply(m Member, now time.Time) Member {
 	return m
 }
 
-// Apply enters the action in the snapshot, in a copy of its members: what a caller
-// reads back that has carried it out. With CreateSlot, id is the slot's ID.
+// Apply enters the action in the snapshot, in a copy of its members, as a caller reads it
+// back after carrying it out. For CreateSlot, id is the ID of the new slot.
 func (s *Snapshot) Apply(a *Action, id string, now time.Time) {
 	if a.Record != nil {
 		s.applyRecord(a)

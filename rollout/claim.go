@@ -2,26 +2,25 @@ package rollout
 
 import "time"
 
-// Claim is what the engine knows of one claim.
+// Claim is the engine's view of one claim.
 type Claim struct {
 	Phase ClaimPhase
-	// Given: a member was once recorded for it. It never gets another.
+	// Given: a member was recorded for the claim. It never gets another.
 	Given bool
-	// Deleted: its owner has deleted it.
+	// Deleted: the claim is being deleted.
 	Deleted bool
-	// Made is when it was made. A caller that knows it to the second only rounds
-	// up.
+	// Made is when the claim was created. A caller with a resolution of a second rounds up.
 	Made time.Time
-	// Limited: it waits for a member no longer than Wait, 0 or more.
+	// Limited: the claim waits for a member no longer than Wait, 0 or more.
 	Limited bool
 	Wait    time.Duration
-	// ExpiresAt is when its time is up; zero for never.
+	// ExpiresAt is when the claim expires; zero for never.
 	ExpiresAt time.Time
-	// Asked: its holder is asked to release the member, which is stale.
+	// Asked: the holder is asked to release the member, which is stale.
 	Asked bool
 }
 
-// ClaimPhase is where a claim is in its life.
+// ClaimPhase is the place of a claim in its life.
 type ClaimPhase string
 
 // The phases of a claim.
@@ -33,13 +32,12 @@ const (
 	ClaimFailed   ClaimPhase = "Failed"
 )
 
-// Ended reports whether the claim is over. It holds nothing any more, once what it
-// held is released.
+// Ended reports whether the claim is over. A member that still carries it is released next.
 func (c *Claim) Ended() bool {
 	return c.Phase == ClaimReleased || c.Phase == ClaimExpired || c.Phase == ClaimFailed
 }
 
-// waitsUntil is until when the claim waits for a member; zero for ever.
+// waitsUntil returns when the claim stops waiting for a member; zero for never.
 func (c *Claim) waitsUntil() time.Time {
 	if !c.Limited {
 		return time.Time{}
@@ -47,40 +45,39 @@ func (c *Claim) waitsUntil() time.Time {
 	return c.Made.Add(c.Wait)
 }
 
-// ClaimSight is what was seen of what a claim depends on.
+// ClaimSight is what was observed of the member and the pool of a claim.
 type ClaimSight struct {
 	// Held: a member carries the claim.
 	Held bool
-	// Free is how many members the claim could get, and Ahead how many claims
-	// wait for one that were made earlier.
+	// Free is the number of members that the claim could get, Ahead the number of waiting
+	// claims that are older.
 	Free, Ahead int
-	// Silent is how long ago the holder was last heard of, by a clock that is
-	// never set.
+	// Silent is the time since the holder's last renewal, by a monotonic clock.
 	Silent time.Duration
-	// Blocker is what keeps the member that it holds from being updated, empty
-	// for a member that is not stale; Unsure: that is not known.
+	// Blocker is the reason why the claimed member is not updated, empty for a member that
+	// is not stale. Unsure: the reason is not known.
 	Blocker Reason
 	Unsure  bool
 }
 
-// ClaimRules are what a pool says about the life of its claims.
+// ClaimRules are the pool's rules for claims.
 type ClaimRules struct {
-	// Gone: there is no pool, or it is being deleted.
+	// Gone: the pool does not exist, or is being deleted.
 	Gone bool
-	// DefaultTTL is how long a claim without a TTL of its own lasts, and MaxTTL how
-	// long any may; 0 for no limit.
+	// DefaultTTL is the time to live of a claim without its own, MaxTTL the longest of any
+	// claim; 0 for no limit.
 	DefaultTTL, MaxTTL time.Duration
-	// Heartbeat is how often a claim has to be renewed; 0 for never.
+	// Heartbeat is the longest time between two renewals; 0 for no renewals.
 	Heartbeat time.Duration
 	// Notify: the holder of a stale member is asked to release it.
 	Notify bool
-	// Started is when the caller began to serve claims. One whose time to wait was
-	// over by then gets nothing: its owner has gone.
+	// Started is when the caller began to serve claims. A claim whose wait was over by then
+	// gets no member: its owner has stopped waiting.
 	Started time.Time
 }
 
-// Expiry is when the time of a claim is up that was bound at the time; zero for
-// never. TTL is its own, 0 for none.
+// Expiry returns when a claim bound at the time expires; zero for never. TTL is the claim's
+// own, 0 for none.
 func (r *ClaimRules) Expiry(ttl time.Duration, bound time.Time) time.Time {
 	if ttl == 0 {
 		ttl = r.DefaultTTL
@@ -94,27 +91,27 @@ func (r *ClaimRules) Expiry(ttl time.Duration, bound time.Time) time.Time {
 	return bound.Add(ttl)
 }
 
-// ClaimEffect is what has to be done for a claim.
+// ClaimEffect is what the caller does for a claim after a step.
 type ClaimEffect uint8
 
 // The effects.
 const (
-	// RestClaim: nothing but to record the claim.
+	// RestClaim: only record the claim.
 	RestClaim ClaimEffect = iota
-	// BindMember: give it a member that [Pick] chooses ([Member.Bind]), then step
-	// again, with Held.
+	// BindMember: bind the member that [Pick] chooses ([Member.Bind]), then step again with
+	// Held.
 	BindMember
 	// ReleaseMember: record the claim, then release the member that carries it
-	// ([Member.Release]). In this order a crash between the two leaves an ended
-	// claim on a member, which the next step mends; the other way round an expired
-	// claim would look like one whose member was lost.
+	// ([Member.Release]). After a crash between the two, the next step releases the member
+	// of the ended claim. In the other order an expired claim would look like one that lost
+	// its member.
 	ReleaseMember
-	// RemoveClaim: release the member that carries it, if there is one, then let
-	// the claim itself go.
+	// RemoveClaim: release the member that carries the claim, if any, then let the claim be
+	// deleted.
 	RemoveClaim
 )
 
-// ClaimReason is why a claim is where it is.
+// ClaimReason is why a claim is in its phase.
 type ClaimReason string
 
 // The reasons.
@@ -123,25 +120,24 @@ const (
 	NoFreeMember  ClaimReason = "NoFreeMember"
 	PoolNotFound  ClaimReason = "PoolNotFound"
 	WaitOver      ClaimReason = "WaitOver"
-	NotServed     ClaimReason = "NotServed" // it waited while nothing served claims
+	NotServed     ClaimReason = "NotServed" // it waited while no controller served claims
 	ClaimTimeUp   ClaimReason = "Expired"
 	NotRenewed    ClaimReason = "NotRenewed"
 	ClaimBodyGone ClaimReason = "BodyGone"
 )
 
-// ClaimTransition is what a step comes to.
+// ClaimTransition is the result of a step.
 type ClaimTransition struct {
-	// Claim is as it is to be recorded, if it differs.
+	// Claim is to be recorded if it differs.
 	Claim Claim
 	Do    ClaimEffect
 	Why   ClaimReason
-	// Wake is when time alone brings the next step; zero for never.
+	// Wake is when the next step is due without any other change; zero for never.
 	Wake time.Time
 }
 
-// StepClaim moves a claim one step through its life: it waits, is bound, is kept
-// while it is renewed and its time is not up, and ends. Claims that wait are
-// served in the order in which they were made.
+// StepClaim moves a claim one step through its life: it waits, is bound, stays bound while
+// it is renewed and has not expired, and ends. Waiting claims are served oldest first.
 func StepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTransition {
 	switch {
 	case c.Deleted:
@@ -173,7 +169,7 @@ func endClaim(c Claim, p ClaimPhase, why ClaimReason) ClaimTransition {
 	return ClaimTransition{Claim: c, Why: why}
 }
 
-// keepClaim goes on with a claim that a member carries.
+// keepClaim steps a claim that a member carries.
 func keepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTransition {
 	over := ClaimReason("")
 	switch {
@@ -196,9 +192,8 @@ func keepClaim(c Claim, seen ClaimSight, r ClaimRules, now time.Time) ClaimTrans
 	return t
 }
 
-// notifies reports whether the holder is asked to release its member: since only the
-// claim keeps that from being updated, until it is updated or the pool rolls
-// nothing any more.
+// notifies reports whether the holder is asked to release its member. It is from when only
+// the claim blocks the update, until the member is updated or the pool rolls nothing more.
 func notifies(was bool, seen ClaimSight, r ClaimRules) bool {
 	switch {
 	case !r.Notify:
@@ -213,7 +208,7 @@ func notifies(was bool, seen ClaimSight, r ClaimRules) bool {
 	return was
 }
 
-// waitClaim has the claim wait for as long as it may.
+// waitClaim steps a waiting claim, which fails when its wait is over.
 func waitClaim(c Claim, r ClaimRules, now time.Time) ClaimTransition {
 	until := c.waitsUntil()
 	if c.Limited && (c.Wait == 0 || !now.Before(until)) {
@@ -227,10 +222,9 @@ func waitClaim(c Claim, r ClaimRules, now time.Time) ClaimTransition {
 	return t
 }
 
-// Pick chooses the member that a claim gets, by its position in the list, or
-// -1 if none is free: one on the target before any other, and among the
-// others the one that a rollout would take last. Members on which work runs
-// are left out.
+// Pick returns the position of the member that a claim gets, or -1 if none is free. A
+// member on the target comes first; of the others, the one that a rollout would take last.
+// Busy members are not candidates.
 func Pick(members []Member, target Revision) int {
 	best := -1
 	for i := range members {
@@ -246,7 +240,7 @@ func Pick(members []Member, target Revision) int {
 	return best
 }
 
-// Choices is how many of the members a claim could get.
+// Choices returns the number of members that a claim could get.
 func Choices(members []Member) (n int) {
 	for i := range members {
 		n += count(members[i].claimable())
@@ -257,23 +251,22 @@ func Choices(members []Member) (n int) {
 // claimable reports whether a claim could get the member.
 func (m *Member) claimable() bool { return m.Free() && !m.busy() }
 
-// Taken counts a member that still looks free as claimed, since a claim says
-// that it holds it: what was read of the one is older than of the other.
+// Taken marks a member that still looks free as claimed, after a newer read showed that a
+// claim holds it.
 func (m *Member) Taken() {
 	if m.Free() {
 		m.Claimed = true
 	}
 }
 
-// Bind is the free member as the claim gets it. A disruption that is left in it is
-// spent.
+// Bind returns the free member as bound to a claim. A disruption left in it is spent.
 func (m Member) Bind() Member {
 	m.Claimed, m.Disruption = true, Disruption{}
 	return m
 }
 
-// Release is the member as the end of its claim leaves it. What is born next is for
-// the engine to say: where the body goes, there is no grant yet.
+// Release returns the member as the end of its claim leaves it. If the body is replaced,
+// the grant is withdrawn and the engine decides what is born next.
 func (m Member) Release(r *Release, now time.Time) Member {
 	m.Claimed = false
 	if d := r.disruption(m.Incarnation, now); d.Cause != NoCause {
@@ -282,26 +275,24 @@ func (m Member) Release(r *Release, now time.Time) Member {
 	return m
 }
 
-// Release is what decides how a member goes back when its claim ends.
+// Release decides how a member is released when its claim ends.
 type Release struct {
-	// Reuse: the pool uses members again. InPlace: it updates them rather than
-	// replace them.
+	// Reuse: the pool reuses members. InPlace: it updates them instead of replacing them.
 	Reuse, InPlace bool
-	// Blocker is what was last said to keep the member from being updated; empty
-	// for a member that is not stale.
+	// Blocker is the last reported reason why the member is not updated; empty for a member
+	// that is not stale.
 	Blocker Reason
-	// Held and Skipped are the member's, WindowShut the pool's.
+	// Held and Skipped are the member's, WindowShut is the pool's.
 	Held, Skipped, WindowShut bool
-	// Stale is how many members are off the target, Partition how many are to be,
-	// Waiting how many claims wait for a member.
+	// Stale is the number of members off the target, Partition the number that is to stay
+	// off it, Waiting the number of claims that wait.
 	Stale, Partition, Waiting int
 }
 
-// disruption is what the write that ends the claim of the incarnation sets; none
-// if the next holder gets the body as it is. A pool that uses members again gives
-// no stale one to a claim that waits while a rollout could take it but for the
-// numbers that it may take at once; where no claim waits, the rollout itself takes
-// it as soon as the numbers allow.
+// disruption returns the disruption that the write ending the claim sets; none if the next
+// claim gets the body as it is. A pool that reuses members replaces a stale member on
+// release only if a claim waits, and only the budget keeps a rollout from taking it.
+// Without a waiting claim the rollout itself takes it as soon as the budget allows.
 func (r *Release) disruption(incarnation int64, now time.Time) Disruption {
 	d := Disruption{Cause: ClaimEnded, Incarnation: incarnation, Since: now}
 	if !r.Reuse {

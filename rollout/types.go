@@ -10,21 +10,21 @@ import (
 // what a body is. Empty means unknown.
 type Revision string
 
-// Phase is where a slot is in its life.
+// Phase is the place of a slot in its life.
 type Phase uint8
 
 // The phases of a slot.
 const (
-	Pending      Phase = iota // no body yet
+	Pending      Phase = iota // no body yet, or the next body waits for a grant or a backoff
 	Provisioning              // the body boots
-	Preparing                 // the body is ready, but not for long enough yet
-	Available                 // in service, if unclaimed and undisturbed free
-	InClaim                   // somebody holds it
-	Unready                   // it has served, and is down
-	Updating                  // another revision is applied to the body
-	Draining                  // it is to go, and may still be taken back
-	Terminating               // it goes; nothing brings it back
-	Failed                    // it did not come up, crashed, is gone, or stayed down
+	Preparing                 // the body is ready, but not yet for minReadySeconds
+	Available                 // in service; free if unclaimed, uncordoned and undisrupted
+	InClaim                   // claimed
+	Unready                   // down after it has served
+	Updating                  // another revision is being applied to the body
+	Draining                  // is being drained; the disruption can still be withdrawn
+	Terminating               // is being deleted, which cannot be undone
+	Failed                    // the body did not come up, crashed, vanished or stayed down
 	Quarantined               // failed and kept for inspection
 )
 
@@ -35,7 +35,7 @@ var phaseNames = [...]string{
 
 func (p Phase) String() string { return nameOf(phaseNames[:], int(p)) }
 
-// nameOf is the name of a number, or the number in words if it has none.
+// nameOf returns names[i], or "unknown" and the number for an i beyond the list.
 func nameOf(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
@@ -43,7 +43,8 @@ func nameOf(names []string, i int) string {
 	return "unknown " + strconv.Itoa(i)
 }
 
-// ParsePhase returns the phase with the name; Pending for the empty one.
+// ParsePhase returns the phase with the name, Pending for the empty name. The second result
+// is false for an unknown name.
 func ParsePhase(name string) (Phase, bool) {
 	for i, n := range phaseNames {
 		if n == name {
@@ -56,15 +57,14 @@ func ParsePhase(name string) (Phase, bool) {
 // Occupancy is whether work runs on a member.
 type Occupancy uint8
 
-// The occupancies. Unknown counts as busy; a body that has never been in
-// service is idle by definition.
+// The occupancies. Unknown counts as busy. A body that never served is idle.
 const (
 	Idle Occupancy = iota
 	Busy
 	OccupancyUnsure
 )
 
-// Cause is why a member is disrupted.
+// Cause is the reason of a disruption.
 type Cause uint8
 
 // The causes.
@@ -81,7 +81,8 @@ var causeNames = [...]string{"", "Drift", "ScaleDown", "Failed", "ClaimEnded", "
 
 func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
 
-// ParseCause returns the cause with the name.
+// ParseCause returns the cause with the name. The second result is false for an unknown
+// name.
 func ParseCause(name string) (Cause, bool) {
 	for i, n := range causeNames {
 		if n == name {
@@ -91,85 +92,84 @@ func ParseCause(name string) (Cause, bool) {
 	return NoCause, false
 }
 
-// Disruption is the recorded decision to replace, update or remove a body. The
-// zero value is none.
+// Disruption is the stored decision to replace, update or remove a body. The zero value is
+// no disruption.
 type Disruption struct {
 	Cause Cause
-	// Remove: the slot goes with the body. Update: the body stays, and becomes
-	// another revision. Neither: a new body takes its place.
+	// Remove: the slot is removed with the body. Update: the body stays and is updated in
+	// place. Neither: a new body replaces it.
 	Remove, Update bool
-	// Rolling: a rollout took the member out of service, and it has not been
-	// back since. A slot keeps it through failed replacements.
+	// Rolling: the member was in service, a rollout or a recycle request took it, and it is
+	// not back in service. A slot keeps it through failed replacements.
 	Rolling bool
-	// Incarnation is the one that is disrupted. A disruption of an earlier
-	// one is spent.
+	// Incarnation is the number of the disrupted body. A disruption of an earlier
+	// incarnation is spent.
 	Incarnation int64
 	Since       time.Time
 }
 
-// Member is what the engine knows of one slot. What is looked at for every
-// member in every pass comes first: memory is what a large pool waits for.
+// Member is the engine's view of one slot. Fields that each pass reads for every member
+// come first: memory access dominates the planning time of a large pool.
 type Member struct {
-	// Index is the slot's place in its pool.
+	// Index is the place of the slot in its pool.
 	Index int
-	// Wants is the revision granted to this or the next body; Runs what really
-	// runs, or, without a body, what the last one was or was to be.
+	// Wants is the grant: the revision of this body or, before a birth, of the next one.
+	// Runs is the revision of the body, empty if unknown. Without a body it is that of the
+	// last body.
 	Wants, Runs Revision
-	// Incarnation counts the bodies of the slot; 0 before the first.
+	// Incarnation is the number of the slot's body; 0 before the first.
 	Incarnation int64
-	// Phase is as recorded, Body whether there is one, Gone whether the body
-	// has ended by itself or vanished.
+	// Phase is the stored phase. Body: there is a body. Gone: the body has exited or
+	// vanished.
 	Phase      Phase
 	Body, Gone bool
 
 	Claimed, Cordoned, Held bool
-	// Asked: somebody asked for another body. Skipped: somebody gave up on
-	// bringing the slot to the target. Stuck: what was to be written to the slot
-	// is refused for what it is, so that nothing more is planned for it.
+	// Asked: the annotation recycle asks for another body. Skipped: the annotation skip
+	// leaves the slot off this target. Stuck: the API server rejects writes to this slot,
+	// so nothing more is planned for it.
 	Asked, Skipped, Stuck bool
 	Occupancy             Occupancy
-	// Deleting: somebody deletes the slot itself.
+	// Deleting: the slot itself is being deleted.
 	Deleting bool
-	// Cost orders the members: lower ones are disrupted first.
+	// Cost orders the members: those with a lower cost are disrupted first.
 	Cost int32
-	// ServedSince is when the body last came into service, zero if never.
+	// ServedSince is when the body last came into service; zero if it never did.
 	ServedSince time.Time
 	Disruption  Disruption
 
-	// BornAt is when the body was created, or the slot where there was none
-	// yet; PhaseSince when the slot entered its phase.
+	// BornAt is when the body was created, before the first birth when the slot was
+	// created. PhaseSince is when the slot entered its phase.
 	BornAt, PhaseSince time.Time
-	// DownSince is when the slot was last in service, or was made where it never
-	// was; zero while it is in service.
+	// DownSince is when the slot was last in service, or was created if it never was; zero
+	// while it is in service.
 	DownSince time.Time
-	// UnsettledSince is when the body first left service before it had recovered;
-	// zero if it never did. It means nothing once the body has recovered.
+	// UnsettledSince is when the body first went down before it had recovered; zero if it
+	// never did. It is ignored once the body has recovered.
 	UnsettledSince time.Time
-	// Recovered is the revision of the slot's last body that recovered, as far as
-	// that is recorded, and RecoveredAt when it did. A body that is in service
-	// since long enough has recovered although it is not recorded yet.
+	// Recovered is the revision of the slot's last body that recovered, and RecoveredAt
+	// when it did, as far as recorded. A body that has been in service for long enough has
+	// recovered even before that is recorded.
 	Recovered   Revision
 	RecoveredAt time.Time
-	// ID identifies the slot itself: another slot of the same index that was
-	// made later has another one.
+	// ID identifies the slot. A later slot of the same index has another ID.
 	ID string
-	// FailedEarly: in phase Failed, the body had served for less than ten times
-	// what recovery takes, so that it counts against its revision.
+	// FailedEarly: the body in phase Failed had served for less than ten times
+	// [Policy.RecoverAfter], so its failure counts against its revision.
 	FailedEarly bool
-	// NoRoom: the last birth was refused for lack of capacity. Attempts counts
-	// the births in a row whose body did not recover: refused, failed, vanished or
-	// without room. The next one of the same revision is not tried before
-	// NextAttempt.
+	// NoRoom: the last birth was refused for lack of capacity. Attempts is the number of
+	// births in a row whose body did not recover, for any reason. The next birth of the
+	// same revision is not tried before NextAttempt.
 	NoRoom bool
 	// ForClaim: the slot was made because a claim waited.
 	ForClaim    bool
 	Attempts    int32
 	NextAttempt time.Time
-	// Message is what the body last said about itself.
+	// Message is what the body last reported about itself.
 	Message string
-	// BootTook is how long the slot's last body that came into service took
-	// from its birth until then, StopTook how long the last one that went took
-	// from the decision until it was gone; 0 for not known.
+	// BootTook is the time from birth to service of the slot's last body that served.
+	// StopTook is the time from the decision to the end of its last body that ended. 0 if
+	// unknown.
 	BootTook, StopTook time.Duration
 }
 
@@ -178,26 +178,26 @@ func (m *Member) Disrupted() bool {
 	return m.Disruption.Cause != NoCause && m.Disruption.Incarnation == m.Incarnation
 }
 
-// leaving tells whether the slot goes.
+// leaving reports whether the slot is being removed.
 func (m *Member) leaving() bool {
 	return m.Deleting || m.Disrupted() && m.Disruption.Remove
 }
 
-// healthy tells whether the body serves.
+// healthy reports whether the body serves.
 func (m *Member) healthy() bool { return m.Phase == Available || m.Phase == InClaim }
 
-// recovered reports whether the present body has recovered, as is recorded.
+// recovered reports whether a recovery of the present body is recorded.
 func (m *Member) recovered() bool {
 	return m.RecoveredAt.After(m.BornAt) && m.Recovered == m.Runs
 }
 
-// relapsed reports whether the body has recovered, and failed later.
+// relapsed reports whether the body failed after it had recovered.
 func (m *Member) relapsed() bool {
 	return m.Phase == Failed && m.FailedEarly && m.Attempts == 0 && m.served()
 }
 
-// outSince is since when the slot is not in service; of what was recorded without
-// it, since it entered its phase.
+// outSince returns since when the slot is out of service. Where DownSince was never
+// recorded, the time is that of its phase or birth.
 func (m *Member) outSince() time.Time {
 	switch {
 	case !m.DownSince.IsZero():
@@ -208,24 +208,24 @@ func (m *Member) outSince() time.Time {
 	return m.BornAt
 }
 
-// Free tells whether the member can be claimed.
+// Free reports whether the member can be claimed.
 func (m *Member) Free() bool {
 	return m.healthy() && !m.Claimed && !m.Cordoned && !m.Deleting && !m.Disrupted()
 }
 
-// InService tells whether the member is free, or claimed with a healthy body.
+// InService reports whether the member is free, or claimed with a healthy body.
 func (m *Member) InService() bool {
 	return m.Free() || m.Claimed && m.healthy()
 }
 
-// Rolling tells whether a rollout took the member out of service and it is not
-// back yet. One that is quarantined is replaced by another slot.
+// Rolling reports whether a rollout or a recycle request took the member out of service and
+// it is not back. A quarantined member does not count: another slot replaces it.
 func (m *Member) Rolling() bool {
 	return m.Disruption.Rolling && m.Phase != Quarantined && (m.Disrupted() || !m.served())
 }
 
-// Repairing tells whether the member was down when it was replaced, and is not
-// back yet.
+// Repairing reports whether the member was down when it was replaced and is not back in
+// service.
 func (m *Member) Repairing() bool {
 	d := m.Disruption
 	return (d.Cause == Drift || d.Cause == BodyFailed) && !d.Rolling && !d.Remove && (m.Disrupted() || !m.served())
@@ -233,19 +233,19 @@ func (m *Member) Repairing() bool {
 
 func (m *Member) served() bool { return !m.ServedSince.IsZero() }
 
-// busy tells whether work may run on it.
+// busy reports whether work may run on the member.
 func (m *Member) busy() bool { return m.Occupancy != Idle && m.served() }
 
-// lost tells whether the body has ended by itself, or vanished, for good.
+// lost reports whether the body has exited or vanished.
 func (m *Member) lost() bool { return m.Phase == Failed && m.Gone }
 
-// doomed tells whether the body is lost, or goes whatever is decided now.
+// doomed reports whether the body is lost, or ends whatever is decided now.
 func (m *Member) doomed() bool {
 	c := m.Disruption.Cause
 	return m.lost() || m.Disrupted() && !m.Disruption.Update && (m.Phase == Terminating || c == ClaimEnded || c == BodyFailed)
 }
 
-// unborn tells whether the slot is owed a body: a grant decides which.
+// unborn reports whether the slot is to get another body.
 func (m *Member) unborn() bool {
 	if m.leaving() {
 		return false
@@ -253,7 +253,8 @@ func (m *Member) unborn() bool {
 	return m.Phase == Pending || m.Disrupted()
 }
 
-// comingUp tells whether the slot has, or waits for, a body that has not served.
+// comingUp reports whether the slot waits for a body, or has one that has not come into
+// service.
 func (m *Member) comingUp() bool {
 	switch m.Phase {
 	case Pending, Provisioning, Preparing, Updating:
@@ -263,63 +264,63 @@ func (m *Member) comingUp() bool {
 	}
 }
 
-// recoveryFactor is how many times as long as recovery takes a body has to have served
-// until its failure does not count against a target any more.
+// recoveryFactor times [Policy.RecoverAfter] is the time of service after which a failure
+// does not count against the target.
 const recoveryFactor = 10
 
 // Failure is a slot in which bodies of a revision failed.
 type Failure struct {
-	// ID and Index are those of the slot.
+	// ID and Index identify the slot.
 	ID    string
 	Index int
-	// Incarnation is the last one that was counted, Count how many were since the
-	// revision became the target or was retried; 0 keeps an incarnation from
-	// being counted again.
+	// Incarnation is the last failed incarnation that was counted. Count is the number of
+	// failed incarnations since the revision became the target or was retried; an entry
+	// with 0 only keeps Incarnation from being counted again.
 	Incarnation int64
 	Count       int
-	// At is when the last one failed.
+	// At is the time of the last failure.
 	At time.Time
-	// Forgiven: a body of the revision has recovered since, so that the failure
-	// holds nothing up any more. The slot still counts towards the limit.
+	// Forgiven: a body of the revision has recovered since, so the failure is not open. The
+	// slot still counts towards the failure limit.
 	Forgiven bool
-	// Message is the body's own words.
+	// Message is what the body last reported about itself.
 	Message string
 }
 
-// MaxFailures is the number of slots that a record names. More of them failing
-// at once reach any failure limit.
+// MaxFailures is the largest number of slots in a record. As many failures reach any
+// failure limit.
 const MaxFailures = 500
 
-// Record is what is stored with a revision.
+// Record is stored with a revision.
 type Record struct {
 	ID Revision
-	// Failures are the slots in which bodies failed, in the order in which they
-	// failed first; at most MaxFailures.
+	// Failures are the slots in which bodies failed, at most MaxFailures, in the order of
+	// their first failure.
 	Failures []Failure
-	// Failed is the number of bodies that failed since the revision became the
-	// target or was retried.
+	// Failed is the number of bodies that failed since the revision became the target or
+	// was retried.
 	Failed int
-	// Recovered is how many of its bodies had recovered by Counted and did not
-	// fail later. Those that recovered after it are counted from the members.
+	// Recovered is the number of bodies that had recovered by Counted and did not fail
+	// later. Later recoveries are counted from the members.
 	Recovered int
 	Counted   time.Time
-	// Cutoff is since when a body had to be in service at the latest to be counted
-	// then: so long before Counted as recovery took. Zero: as long as it takes now.
+	// Cutoff is the latest ServedSince of the bodies in Recovered: Counted less
+	// [Policy.RecoverAfter] at that time. Zero: less the present RecoverAfter.
 	Cutoff time.Time
-	// Worked: a body recovered that failed later, so that Recovered may be 0 again.
+	// Worked: a body recovered and failed later, so Recovered may be 0 again.
 	Worked bool
 	// Since is when the revision became the target.
 	Since time.Time
-	// Halted: the failure limit was reached. RolledBack: and the target went
-	// back to the current revision.
+	// Halted: the failure limit was reached. RolledBack: the target then went back to the
+	// current revision.
 	Halted, RolledBack bool
-	// Missing: what it is made from is gone, so that it cannot be built.
+	// Missing: the sources of the revision are gone, so that it cannot be built.
 	Missing bool
 }
 
-// Renewed is the record of a revision that becomes the target at the time, or
-// gets one more round: it starts clean, unless it is halted. What was counted is
-// not counted again.
+// Renewed returns the record of a revision that becomes the target at the time, or is
+// retried. It starts clean, unless it is halted; counted incarnations are not counted
+// again.
 func (r Record) Renewed(now time.Time) Record {
 	r.Since = now
 	if r.Halted {
@@ -333,12 +334,12 @@ func (r Record) Renewed(now time.Time) Record {
 	return r
 }
 
-// open reports whether a failure holds the revision up.
+// open reports whether a failure of the revision is open.
 func (r *Record) open() bool {
 	return slices.ContainsFunc(r.Failures, func(f Failure) bool { return !f.Forgiven })
 }
 
-// slots is the number of slots in which a body failed.
+// slots returns the number of slots in which a body failed.
 func (r *Record) slots() int {
 	n := 0
 	for i := range r.Failures {
@@ -358,53 +359,51 @@ const (
 	OldestFirst
 )
 
-// Policy is how a pool is to be kept, in resolved numbers.
+// Policy is a pool's policy, with every number resolved.
 type Policy struct {
 	// Desired is the number of members, 0 or more.
 	Desired int
-	// Warm: members count towards Desired only while nobody holds them, and
-	// those that are claimed come on top.
+	// Warm: only unclaimed members count towards Desired; claimed ones come on top.
 	Warm bool
-	// RefillBelow: missing members are made only once fewer than this are free,
-	// or drift waits to be rolled; 0 for at once.
+	// RefillBelow: missing members are made only once fewer than this are free, Desired is
+	// raised, or drift waits to be rolled; 0 for at once.
 	RefillBelow int
-	// MaxMembers is the largest number of slots there may be, of any kind, where
-	// HasCeiling is set.
+	// MaxMembers is the largest number of slots of any kind. It applies if HasCeiling is
+	// set.
 	MaxMembers int
 	HasCeiling bool
-	// InPlace: members are updated rather than replaced. It allows no surge.
+	// InPlace: bodies are updated instead of replaced. It allows no surge.
 	InPlace bool
-	// Manual: drift is shown and not acted on.
+	// Manual: drift is reported, and no member is disrupted for it.
 	Manual bool
-	// Paused: nothing new for drift. Zero: because maxUnavailable and maxSurge
-	// are both written as 0.
+	// Paused: no disruption and no surge for drift. Zero: as Paused, because maxUnavailable
+	// and maxSurge are both written as 0.
 	Paused, Zero bool
-	// MaxUnavailable, MaxSurge and MinAvailable are numbers of members, 0 or
-	// more; MinAvailable is a floor only where HasFloor is set.
+	// MaxUnavailable, MaxSurge and MinAvailable are numbers of members, 0 or more.
+	// MinAvailable applies if HasFloor is set.
 	MaxUnavailable, MaxSurge, MinAvailable int
 	HasFloor                               bool
-	// MaxInFlight is how many members may roll at once, 1 or more.
+	// MaxInFlight is the largest number of members that roll at once, 1 or more.
 	MaxInFlight int
-	// Partition is how many members stay off the target.
+	// Partition is the number of members that stay off the target, 0 or more.
 	Partition int
 	Order     Order
-	// MinReady is how long a body has to be ready until it is in service.
+	// MinReady is how long a body has to be ready before it is in service.
 	MinReady time.Duration
-	// ProgressDeadline is how long no member may come into service while one
-	// should, until the pool is stalled.
+	// ProgressDeadline is how long a body may be on its way without any member coming into
+	// service; then the pool is stalled.
 	ProgressDeadline time.Duration
-	// FailureLimit is in how many slots bodies of the target may fail until the
-	// rollout halts, 1 or more; while none of its bodies has recovered, how many
-	// bodies may.
+	// FailureLimit is the number of slots in which a body of the target fails before the
+	// rollout halts, 1 or more. While no body of the target has recovered, failed bodies
+	// are counted instead of slots.
 	FailureLimit int
-	// Rollback: at the failure limit the target goes back to the current
-	// revision.
+	// Rollback: at the failure limit the target goes back to the current revision.
 	Rollback bool
 	// ReplaceUnknown: members of unknown revision are stale at once.
 	ReplaceUnknown bool
 }
 
-// surge is how many slots there may be above the desired number.
+// surge returns the largest number of slots above the desired number.
 func (p *Policy) surge() int {
 	if p.InPlace {
 		return 0
@@ -412,8 +411,8 @@ func (p *Policy) surge() int {
 	return p.MaxSurge
 }
 
-// most is how many members may be in service while the last one is taken, which
-// has one surge body at most to stand in for it.
+// most returns the largest number of members in service when the last one is taken, with
+// one surge body to replace it.
 func (p *Policy) most() int {
 	n := p.Desired + min(p.surge(), 1)
 	if p.HasCeiling {
@@ -422,41 +421,41 @@ func (p *Policy) most() int {
 	return n
 }
 
-// RecoverAfter is how long a body has to be in service until its failures are
-// forgiven: the larger of minReadySeconds and a minute.
+// RecoverAfter is how long a body has to be in service to have recovered: the larger of
+// minReadySeconds and a minute.
 func (p *Policy) RecoverAfter() time.Duration { return max(p.MinReady, time.Minute) }
 
-// Snapshot is everything a plan depends on, but for the time.
+// Snapshot is the input of a plan, except for the time.
 type Snapshot struct {
 	Policy Policy
-	// Target is what the template says now; Current the last revision on which
-	// the pool stood, or the first one of which a body recovered. They may be the
-	// same. Current has no ID until a body has recovered.
+	// Target is the revision of the template. Current is the last revision on which the
+	// pool stood or, before that, the first of which a body recovered; before that it has
+	// no ID. Both may be the same revision.
 	Target, Current Record
-	// Surge is Plan.Surge of the last pass, 0 if that is not known any more.
+	// Surge is Plan.Surge of the last pass; 0 if unknown.
 	Surge int
-	// Size is Plan.Size of the last pass, 0 if that is not known: the number of
-	// members that were made. A larger Policy.Desired starts a refill.
+	// Size is Plan.Size of the last pass: the number of members that were made; 0 if
+	// unknown. A larger Policy.Desired starts a refill.
 	Size int
-	// Members in ascending order of Index, each index once.
+	// Members are in ascending order of Index, each index once.
 	Members []Member
-	// Unreadable is why the world cannot be told: Unreachable,
-	// SourcesUnresolved, or empty.
+	// Unreadable is why the pool could not be read: Unreachable, SourcesUnresolved, or
+	// empty.
 	Unreadable Reason
-	// WritesUnseen: the reader has not seen its own last writes.
+	// WritesUnseen: the caller's cache does not show its own last writes yet.
 	WritesUnseen bool
-	// RolledBack is the template's revision after it was rolled back, so that
-	// Target is the current one instead; without an ID otherwise.
+	// RolledBack is the record of the template's revision after a rollback, when Target is
+	// the current revision instead. It has no ID otherwise.
 	RolledBack Record
-	// Pool is what sentences call the pool.
+	// Pool is the name of the pool in sentences.
 	Pool string
-	// Deleting: the pool goes, and all that is free with it.
+	// Deleting: the pool is being deleted, and every free member with it.
 	Deleting bool
-	// Waiting are the claims that wait for a member and are on none.
+	// Waiting is the number of claims that wait for a member.
 	Waiting int
-	// WindowShut: outside all windows in which a disruption may start.
-	// WindowNever: and none of them will ever open. WindowError is why one of
-	// them never does; empty if all can.
+	// WindowShut: no window in which a disruption may start is open. WindowNever: no window
+	// will ever open. WindowError names a window that never opens, and why; empty if all
+	// can.
 	WindowShut, WindowNever bool
 	WindowError             string
 	// Budgeted: shared budgets leave room for BudgetRoom more members to roll.
@@ -464,31 +463,29 @@ type Snapshot struct {
 	BudgetRoom int
 }
 
-// Kind is what an action does.
+// Kind is the effect of an action.
 type Kind uint8
 
-// The kinds of actions. Those that write to revisions come first in a plan.
+// The kinds of actions. In a plan, writes to revisions come before all others.
 const (
-	// RecordFailure counts the failure of slot Index on Revision: Record is
-	// what is to be stored.
+	// RecordFailure counts the failure of slot Index on Revision. Record is to be stored.
 	RecordFailure Kind = iota
-	// Recover forgives failures of Revision, since a body of it recovered, or
-	// counts the bodies that recovered and are about to go. Record is what is to
-	// be stored.
+	// Recover forgives failures of Revision after a body of it has recovered, or counts
+	// recovered bodies that are about to be removed. Record is to be stored.
 	Recover
-	// Halt stops the rollout of Revision; if Record.RolledBack, the target goes
-	// back to the current revision.
+	// Halt stops the rollout of Revision. If Record.RolledBack, the target goes back to the
+	// current revision.
 	Halt
 	// Stand makes Revision the current one.
 	Stand
-	// Undo withdraws the disruption, or leaves a spent one: Wants becomes
-	// Revision, what runs.
+	// Undo withdraws the disruption, or leaves a spent one. Wants becomes Revision, which
+	// the body runs.
 	Undo
 	// Grant sets Wants to Revision; empty withdraws the grant.
 	Grant
 	// Disrupt sets Disruption and Wants, and drops the claim if DropClaim.
 	Disrupt
-	// CreateSlot makes slot Index with Wants = Revision.
+	// CreateSlot creates slot Index with Wants = Revision.
 	CreateSlot
 )
 
@@ -496,25 +493,23 @@ var kindNames = [...]string{"RecordFailure", "Recover", "Halt", "Stand", "Undo",
 
 func (k Kind) String() string { return nameOf(kindNames[:], int(k)) }
 
-// Action is one write. Every write to a member is meant for the snapshot's
-// version of it: one that has changed since is left alone.
+// Action is one write. A write to a member is conditional on the version in the snapshot: a
+// member that has changed since is left alone.
 type Action struct {
 	Kind     Kind
 	Index    int
 	Revision Revision
-	// Record is what is to be stored with Revision, with RecordFailure,
-	// Recover, Halt and Stand. Actions on one revision in one plan share it: one
-	// write stores all of them.
+	// Record is to be stored with Revision, for RecordFailure, Recover, Halt and Stand.
+	// Actions on one revision in one plan share it, so one write stores all of them.
 	Record *Record
-	// Disruption is what is to be stored with Disrupt and with Undo. With Undo it
-	// is none, or one that is spent: the slot is still rolling, which it does
-	// not forget.
+	// Disruption is to be stored, for Disrupt and Undo. With Undo it is none, or a spent
+	// one which keeps the slot rolling.
 	Disruption Disruption
-	// DropClaim: the claim's body is gone, and the claim goes with it.
+	// DropClaim: the body of the claim is gone, so the claim is dropped.
 	DropClaim bool
-	// Surge: the slot is made above the desired number. ForClaim: it is made
-	// because a claim waits.
+	// Surge: the slot is above the desired number. ForClaim: it is made because a claim
+	// waits.
 	Surge, ForClaim bool
-	// Why is the machine reason.
+	// Why is the machine-readable reason.
 	Why Why
 }
