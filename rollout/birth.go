@@ -2,31 +2,27 @@ package rollout
 
 import "time"
 
-// Who is on probation, where it is not the slot of an index.
+// Values of pass.probation other than the index of a slot.
 const (
 	noProbation = -1
-	// probationBySurge: a surge slot that is made in this pass.
+	// probationBySurge: a surge slot that this pass makes.
 	probationBySurge = -2
-	// probationInService: a member in service that is taken in this pass.
+	// probationInService: a member in service that this pass takes.
 	probationInService = -3
 )
 
-// birth is the one function that answers which revision may be born in the
-// slot now; empty means none, and the slot waits. To ask changes nothing.
+// birth returns the revision that may be born in the slot now; empty means none, and
+// the slot waits. It changes nothing. Every birth asks it.
 //
-// It is the target, but
-//   - the current revision, if somebody gave up on bringing the slot to the
-//     target;
-//   - the current revision, if otherwise fewer slots than the partition stayed
-//     off the target;
-//   - the current revision, while the target is halted or a failure of it is
-//     open, except for bodies on their way once one has recovered, and for the
-//     one slot on probation;
-//   - the current revision for all whose body is not there yet, while the target
-//     has been booting for far longer than the current one took, and never
-//     served;
-//   - none, if what is to be born cannot be built, or if the slot is above the
-//     ceiling, and stays only because somebody holds it.
+// The result is the target, except
+//   - the current revision for a skipped slot;
+//   - the current revision if fewer slots than partition would stay off the target;
+//   - the current revision while the target is halted, or a failure of it is open:
+//     except for the slot on probation and, once a body has recovered, for bodies
+//     on their way;
+//   - the current revision for slots without a body of the target on its way, while
+//     the target is overdue;
+//   - none if that revision cannot be built, or if the slot is held above the ceiling.
 func (q *pass) birth(m *Member) Revision {
 	r := q.choose(m)
 	if r.Missing || m.Held && q.aboveCeiling() {
@@ -35,7 +31,7 @@ func (q *pass) birth(m *Member) Revision {
 	return r.ID
 }
 
-// noteUnbuildable notes that a slot waits for a revision that cannot be built.
+// noteUnbuildable records that a slot waits for a revision that cannot be built.
 func (q *pass) noteUnbuildable(m *Member) {
 	if r := q.choose(m); r.Missing {
 		q.unbuildable = r.ID
@@ -47,12 +43,12 @@ func (q *pass) choose(m *Member) *Record {
 	if c.ID == "" || c.ID == t.ID {
 		return t
 	}
-	others := q.ledger.offTarget - q.ledger.askedStale // those that somebody asked to recycle are about to go
+	others := q.ledger.offTarget - q.ledger.askedStale // members to be recycled are about to go
 	if m.ID != "" && q.offTarget(m) {
 		others--
 	}
 	if m.Asked && m.Free() && m.guard(Requested) == "" && !m.Skipped && !m.Stuck && q.offTarget(m) && !q.acted(m) {
-		others++ // it was left out already
+		others++ // not counted above
 	}
 	switch {
 	case m.Skipped:
@@ -67,17 +63,16 @@ func (q *pass) choose(m *Member) *Record {
 	return t
 }
 
-// arriving reports whether the slot has a body of the target that is on its way
-// into service.
+// arriving reports whether a body of the target is on its way into service in the slot.
 func (q *pass) arriving(m *Member) bool {
 	return m.Body && m.Runs == q.target.ID && m.comingUp() && !m.served() && !m.Disrupted()
 }
 
-// findProbation decides which slot tries the target while a failure of it is
-// open: of those that failed and can try the first, or one that tries already;
-// where all that failed are gone or serve on another revision, a surge slot or,
-// if there can be none, a member in service. It is nobody while one that failed
-// is kept as it is: the sentence names it.
+// findProbation decides which slot tries the target while a failure of it is open: the
+// first failed slot that can try, else a slot that tries already. Where all failed slots
+// are gone or serve another revision, it is a surge slot or, without room for surge, a
+// member in service. No slot tries while a failed slot is kept as it is; keptFailure then
+// names it.
 func (q *pass) findProbation() {
 	q.probation, q.keptFailure = noProbation, nil
 	if !q.failing {
@@ -113,8 +108,8 @@ func (q *pass) findProbation() {
 	}
 }
 
-// inBackoff reports whether the slot on probation waits for its next birth, and asks to
-// be woken for that.
+// inBackoff reports whether the slot on probation waits for its next birth; if so, it wakes
+// the pool for that.
 func (q *pass) inBackoff(m *Member) bool {
 	next := m.nextAttempt(q.now)
 	if m.InService() || !q.now.Before(next) {
@@ -124,14 +119,14 @@ func (q *pass) inBackoff(m *Member) bool {
 	return true
 }
 
-// canTry reports whether anything can be tried in the slot now: nothing keeps
-// it as it is, and there is room.
+// canTry reports whether a body can be born in the slot: nothing protects its body, and
+// there is capacity.
 func (m *Member) canTry() bool {
 	return !m.Stuck && !m.NoRoom && m.guard(BodyFailed) == ""
 }
 
-// terminatesTooLong reports whether the slot's body has been told to go, and has not gone for
-// the progress deadline, so that no other can be born there.
+// terminatesTooLong reports whether the slot's body has been terminating for the progress
+// deadline.
 func (q *pass) terminatesTooLong(m *Member) bool {
 	if m.Phase != Terminating {
 		return false
@@ -144,8 +139,8 @@ func (q *pass) terminatesTooLong(m *Member) bool {
 	return true
 }
 
-// triesTarget reports whether the slot is to get a body of the target, or has one that
-// has not recovered yet.
+// triesTarget reports whether the slot is to get a body of the target, or has one that has
+// not recovered yet.
 func (q *pass) triesTarget(m *Member) bool {
 	switch {
 	case m.leaving() || m.Phase == Quarantined || m.Skipped || q.terminatesTooLong(m):
@@ -164,8 +159,7 @@ func (q *pass) triesTarget(m *Member) bool {
 	return false
 }
 
-// slowestBoot is the longest that a body is known to have taken until it came
-// into service.
+// slowestBoot returns the longest known time from birth to service; 0 if none is known.
 func (q *pass) slowestBoot() time.Duration {
 	var slowest time.Duration
 	for i := range q.s.Members {
@@ -174,14 +168,15 @@ func (q *pass) slowestBoot() time.Duration {
 	return slowest
 }
 
-// Bounds of how long a target may boot until nothing more is bet on it.
+// The target is overdue after overdueFactor times the slowest boot, and minOverdue at
+// least.
 const (
 	overdueFactor = 3
 	minOverdue    = 10 * time.Second
 )
 
-// findOverdue decides whether the target has been on its way for so long, and
-// never come into service, that nobody else is to try it.
+// findOverdue decides whether the target is overdue: no body of it has come into service in
+// the expected time, so no further slot tries it.
 func (q *pass) findOverdue() {
 	q.overdue = false
 	if q.current.ID == "" || q.current.ID == q.target.ID || q.ledger.targetServed || q.everRecovered() || q.ledger.bootingSince.IsZero() {
@@ -189,7 +184,7 @@ func (q *pass) findOverdue() {
 	}
 	slowest := q.slowestBoot()
 	if slowest == 0 {
-		return // nobody knows
+		return // no boot time is known
 	}
 	at := q.ledger.bootingSince.Add(max(overdueFactor*slowest, minOverdue))
 	if q.overdue = !q.now.Before(at); !q.overdue {
@@ -197,11 +192,11 @@ func (q *pass) findOverdue() {
 	}
 }
 
-// unproven reports whether nothing in service is taken until more is known of
-// the target: a body of it is unsettled, or none has come up in time.
+// isUnproven reports whether no member in service may be taken yet, because a body of the
+// target is unsettled or the target is overdue.
 func (q *pass) isUnproven() bool { return q.unsettled || q.overdue }
 
-// member finds the slot with the index; nil if there is none.
+// member returns the slot with the index; nil if there is none.
 func (q *pass) member(index int) *Member {
 	i := q.position(index)
 	if i < len(q.s.Members) && q.s.Members[i].Index == index {
@@ -210,7 +205,7 @@ func (q *pass) member(index int) *Member {
 	return nil
 }
 
-// position is where the slot with the index stands or would stand.
+// position returns where the slot with the index is or would be in the list.
 func (q *pass) position(index int) int {
 	lo, hi := 0, len(q.s.Members)
 	for lo < hi {

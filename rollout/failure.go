@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// judge keeps the record of the target: it counts failures and bodies that
-// recovered, halts the rollout at the failure limit, and decides whether the
-// pool stands on the target. Then it is known which slot is on probation.
+// judge updates the record of the target: it counts failures and recoveries, halts the
+// rollout at the failure limit and decides whether the pool stands on the target. Then it
+// chooses the slot on probation.
 func (q *pass) judge() {
 	q.standOnFirst()
 	q.recordFailures()
@@ -15,7 +15,7 @@ func (q *pass) judge() {
 	q.halt()
 	q.failing = q.rolls() && !q.halted && q.target.open()
 	if q.rolls() && q.target.Failed > 0 && !q.everRecovered() {
-		q.wake(q.nextRecovery) // then slots count, and no bodies, and those on their way may go on
+		q.wake(q.nextRecovery) // a recovery changes what counts as failed, and lets bodies on their way go on
 	}
 	q.unsettled = q.isUnsettled()
 	q.stand()
@@ -26,7 +26,7 @@ func (q *pass) judge() {
 	}
 }
 
-// rolls reports whether the target is another revision than the current one.
+// rolls reports whether the target differs from the current revision.
 func (q *pass) rolls() bool { return q.current.ID != q.target.ID }
 
 // note adds an action on a revision.
@@ -37,8 +37,8 @@ func (q *pass) note(a Action) {
 	q.notes = append(q.notes, a)
 }
 
-// standOnFirst makes the first revision of which a body recovered the current one,
-// while there is none.
+// standOnFirst makes the first revision of which a body recovered the current one, while
+// there is none.
 func (q *pass) standOnFirst() {
 	if q.current.ID != "" {
 		return
@@ -61,15 +61,14 @@ func (q *pass) everRecovered() bool {
 	return q.target.Worked || q.target.Recovered > 0 || q.ledger.recovered > 0
 }
 
-// recordFailures counts each failed incarnation of the target once. Of a target on
-// which the pool stands only bodies that had not recovered are counted: that
-// delays births, and nothing else.
+// recordFailures counts each failed incarnation of the target once. Once the pool stands on
+// the target, only bodies that had not recovered are counted, which only delays births.
 func (q *pass) recordFailures() {
 	if q.ledger.failed == 0 {
 		return
 	}
 	r := &q.target
-	if len(r.Failures) >= MaxFailures { // others are not counted any more
+	if len(r.Failures) >= MaxFailures { // further slots are not counted
 		r.Failures = slices.Clone(r.Failures)
 		for at := range r.Failures {
 			if m := q.member(r.Failures[at].Index); m != nil && m.ID == r.Failures[at].ID && q.failureCounts(m) && r.Failures[at].Incarnation < m.Incarnation {
@@ -100,12 +99,13 @@ func (q *pass) recordFailures() {
 	}
 }
 
-// failureCounts reports whether the member's body failed in a way that counts.
+// failureCounts reports whether the member's body failed in a way that counts against the
+// target.
 func (q *pass) failureCounts(m *Member) bool {
 	return m.Phase == Failed && m.FailedEarly && m.Runs == q.target.ID && (q.rolls() || !m.relapsed())
 }
 
-// countFailure counts the member's present body as one that failed.
+// countFailure counts the failure of the member's body in entry at of the record.
 func (q *pass) countFailure(m *Member, at int) {
 	r := &q.target
 	f := &r.Failures[at]
@@ -119,20 +119,20 @@ func (q *pass) countFailure(m *Member, at int) {
 	q.note(Action{Kind: RecordFailure, Index: m.Index, Why: WhyEarlyFailure})
 }
 
-// failureAt is where the slot's failure stands in the record.
+// failureAt returns the position of the slot's failure in the record.
 func (q *pass) failureAt(m *Member) (at int, known bool) {
 	list := q.target.Failures
 	if q.failures == nil && len(list) > 0 {
 		q.failures = make(map[int]int, len(list))
 		for i := range list {
-			q.failures[list[i].Index] = i // of two slots of one index the later one is there
+			q.failures[list[i].Index] = i // the last of several slots of one index wins
 		}
 	}
 	at, known = q.failures[m.Index]
 	return at, known && list[at].ID == m.ID
 }
 
-// indexFailure notes where a new failure stands.
+// indexFailure stores the position of a new failure.
 func (q *pass) indexFailure(m *Member, at int) {
 	if q.failures == nil {
 		q.failures = map[int]int{}
@@ -140,19 +140,19 @@ func (q *pass) indexFailure(m *Member, at int) {
 	q.failures[m.Index] = at
 }
 
-// forgiveFailures forgives failures: each, once a body of the target, in whatever slot,
-// has been in service for as long as recovery takes, all of it after the
-// failure. What is forgiven and counts no more is dropped.
+// forgiveFailures forgives each failure after which a body of the target, in any slot, has
+// been in service for as long as recovery takes. Forgiven failures that no longer count are
+// dropped.
 func (q *pass) forgiveFailures() {
 	r := &q.target
 	var keep []Failure
 	changed := q.rolls() && (r.Since.After(q.now) || r.Counted.After(q.now))
-	r.Since, r.Counted, r.Cutoff = notAfter(r.Since, q.now), notAfter(r.Counted, q.now), notAfter(r.Cutoff, q.now) // a clock that was ahead wrote them
+	r.Since, r.Counted, r.Cutoff = notAfter(r.Since, q.now), notAfter(r.Counted, q.now), notAfter(r.Cutoff, q.now) // times later than now come from a clock that was ahead
 	for i := range r.Failures {
 		f := r.Failures[i]
 		switch skipped := q.skipsFailed(&f); {
 		case f.At.After(q.now):
-			f.At, changed = q.now, true // a clock that was ahead wrote it
+			f.At, changed = q.now, true // written by a clock that was ahead
 		case !f.Forgiven && (skipped || q.recoveredSince(f.At)):
 			f.Forgiven, changed = true, true
 			if skipped {
@@ -166,7 +166,7 @@ func (q *pass) forgiveFailures() {
 		keep = append(keep, f)
 	}
 	if !q.rolls() && len(keep) > 0 {
-		q.wake(q.nextRecovery) // another recovery drops what failed before it
+		q.wake(q.nextRecovery) // the next recovery drops earlier failures
 	}
 	if changed {
 		r.Failures, q.failures = keep, nil
@@ -174,9 +174,9 @@ func (q *pass) forgiveFailures() {
 	}
 }
 
-// recoveredSince reports whether a body of the target has been in service without a
-// break for as long as recovery takes, all of it after the time; otherwise it
-// asks to be woken when one will have.
+// recoveredSince reports whether a body of the target has been in service without a break
+// for as long as recovery takes, all of it after the time. If one still can, it wakes the
+// pool for that.
 func (q *pass) recoveredSince(since time.Time) bool {
 	if q.ledger.servingSince.IsZero() {
 		return false
@@ -192,8 +192,8 @@ func (q *pass) recoveredSince(since time.Time) bool {
 	return true
 }
 
-// isUnsettled reports whether a body of the target went down before it
-// recovered, and none has shown since that the target can serve.
+// isUnsettled reports whether a body of the target is unsettled, and none has recovered
+// since.
 func (q *pass) isUnsettled() bool {
 	if !q.rolls() || q.ledger.unsettledAt.IsZero() || q.recoveredSince(q.ledger.unsettledAt) {
 		return false
@@ -202,21 +202,20 @@ func (q *pass) isUnsettled() bool {
 	return true
 }
 
-// skipsFailed reports whether somebody gave up on the slot that failed.
+// skipsFailed reports whether the failed slot is skipped.
 func (q *pass) skipsFailed(f *Failure) bool {
 	m := q.member(f.Index)
 	return m != nil && m.ID == f.ID && m.Skipped
 }
 
-// stillFailed reports whether the incarnation that was counted is still there,
-// so that it could be counted again.
+// stillFailed reports whether the counted incarnation is still there, so that it could be
+// counted again.
 func (q *pass) stillFailed(f *Failure) bool {
 	m := q.member(f.Index)
 	return m != nil && m.ID == f.ID && m.Incarnation == f.Incarnation && m.Runs == q.target.ID
 }
 
-// halt stops the rollout at the failure limit: so many slots in which a body of
-// the target failed, or bodies while none has recovered.
+// halt stops the rollout at the failure limit.
 func (q *pass) halt() {
 	t := &q.target
 	if q.rolls() && !t.Halted && q.failedSlots() >= q.failureLimit() {
@@ -226,7 +225,8 @@ func (q *pass) halt() {
 	q.halted = q.rolls() && t.Halted
 }
 
-// failedSlots is what counts towards the failure limit.
+// failedSlots returns the number that counts towards the failure limit: failed slots, or
+// failed bodies while none has recovered.
 func (q *pass) failedSlots() int {
 	if q.everRecovered() {
 		return q.target.slots()
@@ -234,8 +234,8 @@ func (q *pass) failedSlots() int {
 	return q.target.Failed
 }
 
-// failureLimit is how much of that is too much: no more than there are slots,
-// where slots are counted.
+// failureLimit returns the limit for failedSlots. A limit of slots is no larger than the
+// number of slots.
 func (q *pass) failureLimit() int {
 	limit := min(q.s.Policy.FailureLimit, MaxFailures)
 	if q.everRecovered() {
@@ -244,8 +244,8 @@ func (q *pass) failureLimit() int {
 	return max(1, limit)
 }
 
-// stand makes the target the current revision: nothing holds it up, whatever
-// serves and could be rolled is on it, and enough of its bodies have recovered.
+// stand makes the target the current revision once nothing holds it up, every member that
+// serves and could be rolled is on it, and enough bodies of it have recovered.
 func (q *pass) stand() {
 	if !q.rolls() || q.halted || q.failing || q.unsettled || q.s.Policy.Partition > 0 || q.ledger.behind > 0 {
 		return
@@ -259,10 +259,9 @@ func (q *pass) stand() {
 	q.current = q.target
 }
 
-// enoughToStand is how many bodies of the target have to have recovered: as many
-// as the size asks for, less the members that something keeps off it and the
-// slots whose last body of it failed or is unsettled, but half of the size and
-// one at least.
+// enoughToStand returns how many bodies of the target have to have recovered: the desired
+// number, less the members kept off the target and the slots whose last body of it failed
+// or is unsettled, but at least half of the desired number and at least one.
 func (q *pass) enoughToStand() int {
 	d := q.s.Policy.Desired
 	n := d - q.ledger.exempt - q.ledger.unsettledBodies
@@ -276,8 +275,8 @@ func (q *pass) enoughToStand() int {
 	return max(n, (d+1)/2, 1)
 }
 
-// storeRecoveries stores how many bodies of the target have recovered, where the slot that
-// shows one of them goes.
+// storeRecoveries adds recovered bodies to the record before a slot that shows one of them
+// is removed.
 func (q *pass) storeRecoveries() {
 	r := &q.target
 	if !q.storesRecoveries || !q.readable() || !q.rolls() || q.halted {
@@ -288,8 +287,8 @@ func (q *pass) storeRecoveries() {
 	q.note(Action{Kind: Recover, Why: WhyCounted})
 }
 
-// losesRecovery reports whether with the slot a body is forgotten that recovered and
-// is not counted yet.
+// losesRecovery reports whether removing the slot would lose a recovery that is not counted
+// yet.
 func (q *pass) losesRecovery(m *Member) bool {
 	t := &q.target
 	switch {
@@ -306,9 +305,9 @@ func (q *pass) losesRecovery(m *Member) bool {
 	return q.uncounted(m)
 }
 
-// uncounted reports whether the slot remembers a body of the revision that has
-// recovered and is not counted yet: one that did so since the revision became the
-// target, or the present one, if it was in service since then.
+// uncounted reports whether the slot shows a recovery of the target that is not counted
+// yet: one since the revision became the target, or that of the present body, if it was in
+// service since then.
 func (q *pass) uncounted(m *Member) bool {
 	r := &q.s.Target
 	if m.Recovered != r.ID || m.Recovered == "" || q.countedAt(m.RecoveredAt) {

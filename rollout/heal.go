@@ -1,8 +1,8 @@
 package rollout
 
-// heal replaces the bodies that failed, once their backoff is over, and drops
-// those that never served and are not what would be born in their slot now.
-// Neither costs anything: they are down.
+// heal replaces failed bodies after their backoff, and drops bodies that never served and
+// are not of the revision that would be born now. Both are down, so neither uses the
+// budget.
 func (q *pass) heal() {
 	if c := &q.plan.Counts; c.Failed+c.Provisioning+q.ledger.lost == 0 {
 		return
@@ -24,8 +24,8 @@ func (q *pass) heal() {
 	}
 }
 
-// healUnborn drops a body that never served and is not what would be born in
-// its slot now.
+// healUnborn drops a body that never served, if another revision would be born in its slot
+// now.
 func (q *pass) healUnborn(i int) {
 	m := &q.s.Members[i]
 	rev := q.birth(m)
@@ -40,9 +40,8 @@ func (q *pass) healUnborn(i int) {
 
 func (q *pass) paused() bool { return q.s.Policy.Paused || q.s.Policy.Zero }
 
-// healFailed replaces a failed body: at once where another revision is to be
-// born, otherwise after its backoff; bodies that served and are stale on the
-// count of what is being repaired.
+// healFailed replaces a failed body: at once if another revision is born, else after its
+// backoff. Stale bodies that served count as being repaired.
 func (q *pass) healFailed(i int) {
 	m := &q.s.Members[i]
 	if m.guard(BodyFailed) != "" {
@@ -66,7 +65,7 @@ func (q *pass) healFailed(i int) {
 	q.replace(i, BodyFailed, rev, why)
 }
 
-// repair takes one place among the members that are being repaired.
+// repair takes one place of repairRoom, and reports whether there was one.
 func (q *pass) repair() bool {
 	if q.repairRoom() <= 0 {
 		return false
@@ -75,22 +74,22 @@ func (q *pass) repair() bool {
 	return true
 }
 
-// rollDown replaces stale members that have served and are down: they cost
-// nothing, but few at a time, since many may come back by themselves.
+// rollDown replaces stale members that have served and are down. They use no budget, but
+// only a few are replaced at a time, since many may come back by themselves.
 func (q *pass) rollDown() {
 	n := q.repairRoom()
 	if q.gate != "" || q.s.WindowShut || n <= 0 || q.ledger.staleDown == 0 {
 		return
 	}
 	for _, i := range q.first(n, q.repairable) {
-		if m := &q.s.Members[i]; q.repairable(m) && q.repair() { // the last one may have changed what is born
+		if m := &q.s.Members[i]; q.repairable(m) && q.repair() { // the last repair may have changed the birth
 			q.replace(i, Drift, q.birth(m), WhyStaleDown)
 		}
 	}
 }
 
-// repairable reports whether another revision may be born in place of a stale
-// body that is down.
+// repairable reports whether another revision may be born in place of a stale body that is
+// down.
 func (q *pass) repairable(m *Member) bool {
 	if !q.isStaleDown(m) {
 		return false
@@ -105,8 +104,8 @@ func (q *pass) isStaleDown(m *Member) bool {
 		m.guard(Drift) == "" && !m.Skipped && !q.acted(m)
 }
 
-// recycle replaces the members for which somebody asked so: those in service
-// through the same gates as a rollout, whatever the policy says about drift.
+// recycle replaces members with the annotation recycle. Members in service pass the same
+// gates as in a rollout, whatever the policy says about drift.
 func (q *pass) recycle() {
 	if q.s.Deleting || q.ledger.asking == 0 {
 		return
@@ -128,21 +127,21 @@ func (q *pass) recycle() {
 	}
 }
 
-// rebirth is the revision that may be born in the slot once its body is gone.
+// rebirth returns the revision that may be born in the slot once its body is gone.
 func (q *pass) rebirth(m *Member) Revision {
 	next := *m
 	next.Body = false
 	return q.birth(&next)
 }
 
-// recyclable reports whether somebody asked for another body, and nothing keeps
-// the one that is there.
+// recyclable reports whether the member is to be recycled and nothing protects its body.
 func (q *pass) recyclable(m *Member) bool {
 	return m.Asked && m.Body && !m.Disrupted() && !m.Deleting && !m.Stuck && m.guard(Requested) == "" &&
 		m.Phase != Quarantined && m.Phase != Failed
 }
 
-// recycleLimit is what keeps a member in service from being recycled.
+// recycleLimit returns the reason why members in service are not recycled now; Next for
+// none.
 func (q *pass) recycleLimit() Reason {
 	switch {
 	case q.floorUnreachable() != "":

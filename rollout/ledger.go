@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// revisionState is how a member stands to the target.
+// revisionState is the relation of a member's body to the target.
 type revisionState uint8
 
 const (
@@ -16,83 +16,81 @@ const (
 	unsure // of unknown revision, and adopted as it is
 )
 
-// ledger is the sum of a pool. Everything that is decided in a pass is
-// entered at once, so that the next decision counts it.
+// ledger holds the sums over a pool. Each decision of a pass is entered at once, so that
+// the next decision counts it.
 type ledger struct {
-	// slots are those that stay, neither leaving nor quarantined, and count
-	// towards the desired number; onTop those that stay and come on top of it.
+	// slots counts the slots that stay (neither leaving nor quarantined) and count towards
+	// the desired number, onTop those that stay and come on top of it.
 	slots, onTop int
-	// up are the members in service of those that count, free those that nobody
-	// holds, claimable those of them that a claim could get.
+	// up counts the members in service that count towards the desired number, free the free
+	// members, claimable those of them that a claim could get.
 	up, free, claimable int
-	// rolling and repairing as Member says.
+	// rolling and repairing count the members for which Member says so.
 	rolling, repairing int
-	// offTarget are the slots that are not bound for the target.
+	// offTarget counts the slots whose body is, or will be, off the target.
 	offTarget int
-	// work are the members in service that could be taken, stale ones but for the
-	// partition and the pool's own limits; asked those of them that are taken only
-	// since somebody asked to recycle them, askedStale the stale ones for which
-	// somebody asked so.
+	// takeable counts the members in service that could be taken, apart from the partition
+	// and the pool's own limits; asked those taken only because of a recycle request,
+	// askedStale the stale ones with a recycle request.
 	takeable, asked, askedStale int
-	// behind are the members off the target that serve and stay with nothing to
-	// keep them, exempt those that are claimed, busy, held, skipped or adopted.
-	// pausing are the exempt ones that are claimed or busy: they may be taken in
-	// their next pause.
+	// behind counts the stale members that serve, stay and could be taken; exempt the
+	// claimed, busy, held, skipped and adopted ones; staleInUse those of them that are
+	// claimed or busy, and may be taken in their next pause.
 	behind, exempt, staleInUse int
-	// unborn are slots owed a body, leaving those on their way out, returning
-	// those of them that somebody deletes: they are made anew in their place.
+	// unborn counts the slots that are to get a body, leaving those being removed,
+	// returning those of them that are deleted by a user and are made anew.
 	unborn, leaving, returning int
-	// noRoom are births refused for lack of capacity.
+	// noRoom counts the births refused for lack of capacity.
 	noRoom int
-	// recovered are the bodies of the target that recovered since Record.Counted, as
-	// the members show; recovery is when the last one did.
+	// recovered counts the bodies of the target that recovered after Record.Counted;
+	// lastRecovery is when the last one did.
 	recovered    int
 	lastRecovery time.Time
-	// servingSince is since when the target's body that is in service for longest is,
-	// zero if none is; served: one of its bodies has been.
+	// servingSince is the earliest ServedSince of the target's bodies in service; zero if
+	// none is. targetServed: a body of the target has served.
 	servingSince time.Time
 	targetServed bool
-	// recovering is the first body of the target that is in service and has not
-	// recovered; nil if there is none.
+	// recovering is the first body of the target that is in service and has not recovered;
+	// nil if there is none.
 	recovering *Member
-	// unsettledAt is when the last unsettled body of the target first went down,
-	// zero if there is none; shaky how many there are.
+	// unsettledAt is when the last unsettled body of the target first went down; zero if
+	// there is none. unsettledBodies is their number.
 	unsettledAt     time.Time
 	unsettledBodies int
-	// bootingSince is when the oldest body of the target was born that has not served.
+	// bootingSince is the birth of the oldest body of the target that has not served.
 	bootingSince time.Time
-	// firstRecovered is a revision of which a body has recovered, while there is no
-	// current one.
+	// firstRecovered is a revision of which a body has recovered, while there is no current
+	// one.
 	firstRecovered Revision
-	// notReturning are slots that are down and on their way to nothing: no excess that
-	// could stand in for a member.
+	// notReturning counts slots that are down and do not come back by themselves: they
+	// replace no member as surge.
 	notReturning int
-	// unsure are free members of unknown occupancy.
+	// unsure counts free members of unknown occupancy.
 	unsure int
-	// kept are slots that were made for a claim and are still to be given to one.
+	// keptForClaims counts slots that were made for a claim and are not claimed yet.
 	keptForClaims int
-	// disrupted, asking, mendable and moving are how many members are disrupted now,
-	// were asked to be recycled, are stale and down, and are on their way: where
-	// there are none, nobody has to look for them.
+	// disrupted, asking, staleDown and moving count the members that are disrupted now,
+	// have a recycle request, are stale and down, and are on their way. Where one is 0, the
+	// pass does not look for such members.
 	disrupted, asking, staleDown, moving int
-	// failed are bodies of the target that failed, lost claimed ones that are gone.
+	// failed counts failed bodies of the target, lost the claimed bodies that are gone.
 	failed, lost int
-	// out are the members that stay and are not in service, firstOut the position of
-	// the first of them, and firstStuck that of the first that does not come back by
-	// itself; one more, 0 for none.
+	// out counts the members that stay and are not in service. firstOut and firstStuck are
+	// 1 + the position of the first of them and of the first that does not come back by
+	// itself; 0 for none.
 	out, firstOut, firstStuck int
-	// underwaySince is when the member that is on its way for longest set out, and oldest
-	// its position; one more, 0 for none.
+	// underwaySince is since when the member that is on its way for longest is, and
+	// longestUnderway 1 + its position; 0 for none.
 	underwaySince   time.Time
 	longestUnderway int
-	// hasCosts: somebody has given members a cost.
+	// hasCosts: a member has a disruption cost.
 	hasCosts bool
 }
 
-// read enters every member, and notes those that are not simply in service.
+// read enters every member, and lists the irregular ones.
 func (q *pass) read() {
 	p := &q.s.Policy
-	// Who has recovered matters only while something depends on it.
+	// Recoveries are counted only while something depends on them.
 	q.needsRecoveries = q.s.Current.ID != q.s.Target.ID || len(q.s.Target.Failures) > 0
 	q.cutoff = q.now.Add(-p.RecoverAfter())
 	c := &q.plan.Counts
@@ -127,8 +125,8 @@ func (q *pass) read() {
 	q.enterRest()
 }
 
-// recycled is how many members in service somebody asked to recycle that could
-// be: none under a policy that can never take one.
+// recycled returns how many members in service are to be recycled and could be; 0 under a
+// policy that can never take one.
 func (q *pass) recycled() int {
 	if q.floorUnreachable() != "" {
 		return 0
@@ -136,7 +134,7 @@ func (q *pass) recycled() int {
 	return q.ledger.asked + q.ledger.askedStale
 }
 
-// extent is where some of the members stand: all between from and to.
+// extent is a range of positions, and how many of them were added.
 type extent struct{ from, to, count int }
 
 func (e *extent) add(i int) {
@@ -147,15 +145,15 @@ func (e *extent) add(i int) {
 	e.count++
 }
 
-// regular reports whether the member is in service, free or claimed, and nothing
-// else is to be said of it. Most are; only such may be among the rest.
+// regular reports whether the member is simply in service, free or claimed. Most members
+// are. Only regular members may be in rest.
 func (m *Member) regular() bool {
 	return m.healthy() && m.Body && m.Runs != "" && !m.Deleting && !m.Cordoned && !m.Asked && !m.Stuck &&
 		m.UnsettledSince.IsZero() && !m.ForClaim &&
 		(m.Disruption.Cause == NoCause || m.Disruption.Incarnation < m.Incarnation)
 }
 
-// enterRegular adds one such member to the ledger and the counts.
+// enterRegular adds a regular member to the ledger and the counts.
 func (q *pass) enterRegular(m *Member) {
 	c, l := &q.plan.Counts, &q.ledger
 	c.InService++
@@ -186,7 +184,7 @@ func (q *pass) enterRegular(m *Member) {
 	}
 	c.Stale++
 	l.offTarget++
-	if m.guard(Drift) == "" && !m.Skipped { // as takeable says
+	if m.guard(Drift) == "" && !m.Skipped { // as in takeable
 		l.takeable++
 		l.behind++
 		return
@@ -245,7 +243,7 @@ func (q *pass) enterIrregular(i int, m *Member) {
 		}
 		return
 	}
-	kept := m.Phase == Failed && m.guard(BodyFailed) != "" // as it is
+	kept := m.Phase == Failed && m.guard(BodyFailed) != "" // stays as it is
 	l.moving += count(live || m.Phase == Draining || !m.served() && !m.NoRoom && !kept)
 	top := q.onTop(m)
 	if top {
@@ -264,8 +262,8 @@ func (q *pass) enterIrregular(i int, m *Member) {
 	}
 }
 
-// enterWork adds how the member stands to the target, and whether a rollout or
-// somebody who asked for another body could take it.
+// enterWork adds the member's relation to the target, and whether a rollout or a recycle
+// could take it.
 func (q *pass) enterWork(m *Member, stands revisionState, free bool) {
 	c, l := &q.plan.Counts, &q.ledger
 	taken := false
@@ -288,7 +286,7 @@ func (q *pass) enterWork(m *Member, stands revisionState, free bool) {
 	l.takeable += count(taken || asked)
 }
 
-// count is 1 for true.
+// count returns 1 for true, 0 for false.
 func count(is bool) int {
 	if is {
 		return 1
@@ -296,7 +294,7 @@ func count(is bool) int {
 	return 0
 }
 
-// enterUp adds what only members in service have.
+// enterUp adds a member in service.
 func (q *pass) enterUp(m *Member, stands revisionState) {
 	l := &q.ledger
 	q.plan.Counts.InService++
@@ -317,13 +315,13 @@ func (q *pass) enterUp(m *Member, stands revisionState) {
 	}
 }
 
-// enterFailed adds what only members have whose body failed.
+// enterFailed adds a member whose body failed.
 func (q *pass) enterFailed(m *Member) {
 	q.ledger.failed += count(m.FailedEarly && m.Runs == q.s.Target.ID)
 	q.ledger.lost += count(m.Claimed && m.Gone)
 }
 
-// enterFree adds what depends on whether work runs on a free member.
+// enterFree adds the occupancy of a free member.
 func (q *pass) enterFree(m *Member) {
 	switch m.Occupancy {
 	case Idle:
@@ -333,8 +331,8 @@ func (q *pass) enterFree(m *Member) {
 	}
 }
 
-// keeps reports whether the slot was made for a claim that waited and is no
-// excess yet: its body boots, or has not been free for as long as that took.
+// keeps reports whether the slot was made for a claim and is no excess yet: its body boots,
+// or has been free for less than its boot time.
 func (q *pass) keeps(m *Member) bool {
 	if !m.ForClaim || m.Claimed || m.leaving() || m.Incarnation > 1 || m.Disrupted() || q.s.Deleting {
 		return false
@@ -350,7 +348,7 @@ func (q *pass) keeps(m *Member) bool {
 	return true
 }
 
-// enterDown adds what only members have that stay and are out of service.
+// enterDown adds a member that stays and is out of service.
 func (q *pass) enterDown(i int, m *Member, top bool) {
 	c, l := &q.plan.Counts, &q.ledger
 	coming := m.comingUp()
@@ -387,17 +385,17 @@ func (q *pass) enterDown(i int, m *Member, top bool) {
 	}
 }
 
-// repairs reports until when the member counts as being repaired: from the
-// decision on, until it is back, its first birth has failed or progressDeadline
-// is over. Whatever does not come back hides no other.
+// repairs reports until when the member counts as being repaired: from the decision until
+// it is back, its first birth has failed, or progressDeadline is over. A member that does
+// not come back must not block the repair of others.
 func (q *pass) repairs(m *Member) (until time.Time, counts bool) {
 	until = notAfter(m.Disruption.Since, q.now).Add(q.s.Policy.ProgressDeadline)
 	failed := m.NoRoom || m.Attempts > 0 && !m.served() || m.Disrupted() && !m.served()
 	return until, !failed && q.now.Before(until)
 }
 
-// enterRecovery counts a member that is simply in service among the bodies that
-// recovered, or asks to be woken when it will have.
+// enterRecovery counts the recoveries that a member in service shows, or wakes the pool for
+// the next one.
 func (q *pass) enterRecovery(m *Member) {
 	after := q.s.Policy.RecoverAfter()
 	if m.Runs != q.s.Target.ID {
@@ -429,8 +427,8 @@ func (q *pass) enterRecovery(m *Member) {
 	q.countPresent(m)
 }
 
-// countPresent counts a body of the target that has recovered and has not left service,
-// as far as it is not counted yet.
+// countPresent counts a body of the target that has recovered and is still in service, if
+// it is not counted yet.
 func (q *pass) countPresent(m *Member) {
 	if !q.counted(m) {
 		q.ledger.recovered++
@@ -439,24 +437,24 @@ func (q *pass) countPresent(m *Member) {
 			return
 		}
 	}
-	q.countPrevious(m) // the body before this one
+	q.countPrevious(m) // the previous body
 }
 
-// counted reports whether the present body, which has recovered, was counted already.
+// counted reports whether the recovery of the present body is counted already.
 func (q *pass) counted(m *Member) bool {
-	if m.recovered() { // and was back after a break
+	if m.recovered() { // also after a break
 		return q.countedAt(m.RecoveredAt)
 	}
 	return !m.ServedSince.After(q.countedSince())
 }
 
-// countedAt reports whether a body that recovered at the time was counted already, by
-// what recovery took then or by what it takes now: RecoverAfter may have changed.
+// countedAt reports whether a body that recovered at the time is counted already, with the
+// RecoverAfter of then or of now: it may have changed.
 func (q *pass) countedAt(at time.Time) bool {
 	return !at.After(q.s.Target.Counted) || !at.Add(-q.s.Policy.RecoverAfter()).After(q.countedSince())
 }
 
-// countedSince is since when a body was in service at the latest that was counted.
+// countedSince returns the latest ServedSince of the bodies that are counted already.
 func (q *pass) countedSince() time.Time {
 	if t := &q.s.Target; t.Cutoff.IsZero() {
 		return t.Counted.Add(-q.s.Policy.RecoverAfter())
@@ -464,22 +462,23 @@ func (q *pass) countedSince() time.Time {
 	return q.s.Target.Cutoff
 }
 
-// unbroken reports whether the body has not left service since it came into it, as
-// far as is recorded. One that drains, or is cordoned, is still up.
+// unbroken reports whether the body has never left service. One that drains, or is
+// cordoned, is still up.
 func (m *Member) unbroken() bool {
 	return m.Body && m.served() && m.DownSince.IsZero() && (m.healthy() || m.Phase == Draining)
 }
 
-// countPrevious counts a body of the target that was in the slot before and has
-// recovered, as far as that is not counted yet.
+// countPrevious counts a recovery of the slot's previous body, if it is of the target and
+// not counted yet.
 func (q *pass) countPrevious(m *Member) {
 	if q.uncounted(m) && !m.relapsed() {
 		q.ledger.recovered++
-		q.storesRecoveries = q.storesRecoveries || m.leaving() // its claim has ended, and the slot goes with it
+		q.storesRecoveries = q.storesRecoveries || m.leaving() // the claim has ended, and the slot is removed with it
 	}
 }
 
-// enterIrregularRecovery does the same for any other member, and notes what is unsettled.
+// enterIrregularRecovery does the same for an irregular member, and counts unsettled
+// bodies.
 func (q *pass) enterIrregularRecovery(m *Member, up bool) {
 	switch {
 	case up && m.Runs != "":
@@ -514,10 +513,10 @@ func (q *pass) enterIrregularRecovery(m *Member, up bool) {
 	}
 }
 
-// revisionState tells how the member stands to the target.
+// revisionState returns the relation of the member's body to the target.
 func (q *pass) revisionState(m *Member) revisionState {
 	switch {
-	case !m.Body || m.Phase == Quarantined: // what is kept for inspection is out of the rollout
+	case !m.Body || m.Phase == Quarantined: // a body kept for inspection takes no part in the rollout
 		return bodiless
 	case m.Runs == q.s.Target.ID:
 		return updated
@@ -530,7 +529,8 @@ func (q *pass) revisionState(m *Member) revisionState {
 	}
 }
 
-// offTarget tells whether the slot is bound for another revision than the target.
+// offTarget reports whether the body of the slot is, or will be, of another revision than
+// the target.
 func (q *pass) offTarget(m *Member) bool {
 	if m.unborn() {
 		return m.Wants != "" && m.Wants != q.s.Target.ID
@@ -538,8 +538,8 @@ func (q *pass) offTarget(m *Member) bool {
 	return m.Runs != q.s.Target.ID
 }
 
-// floorRoom is how many more members that a claim could get may be taken down
-// to the floor.
+// floorRoom returns how many more claimable members may be taken before the floor is
+// reached; without a floor, always at least 1.
 func (q *pass) floorRoom() int {
 	if !q.s.Policy.HasFloor {
 		return max(1, q.ledger.claimable)
@@ -547,14 +547,13 @@ func (q *pass) floorRoom() int {
 	return q.ledger.claimable - q.s.Policy.MinAvailable
 }
 
-// excess is how many slots there are above the desired number, but for those
-// that are kept for claims.
+// excess returns the number of slots above the desired number, less those kept for claims.
 func (q *pass) excess() int {
 	return max(0, q.ledger.slots-max(q.desired(), q.capped(q.s.Policy.Desired+q.ledger.keptForClaims)))
 }
 
-// demand is how many members the claims that wait add to a warm pool: those of
-// unknown occupancy may turn out to be what they wait for.
+// demand returns how many members the waiting claims add to a warm pool. Free members of
+// unknown occupancy may still serve some of them.
 func (q *pass) demand() int {
 	if !q.s.Policy.Warm || q.s.Deleting {
 		return 0
@@ -562,12 +561,11 @@ func (q *pass) demand() int {
 	return max(0, q.s.Waiting-q.ledger.unsure)
 }
 
-// desired is how many slots there should be: what the size says, in a warm pool
-// one more for each claim that waits, and no more than the ceiling leaves.
+// desired returns the number of slots that there should be: the size, in a warm pool plus
+// one for each waiting claim, and no more than the ceiling allows.
 func (q *pass) desired() int { return q.capped(q.s.Policy.Desired + q.demand()) }
 
-// capped is the number of slots, or what the ceiling leaves of it; none in a
-// pool that goes.
+// capped returns n, or what the ceiling allows of it; 0 if the pool is being deleted.
 func (q *pass) capped(n int) int {
 	p := &q.s.Policy
 	switch {
@@ -579,8 +577,8 @@ func (q *pass) capped(n int) int {
 	return n
 }
 
-// partition is how many members stay off the target: none where the pool stands
-// on it.
+// partition returns the number of members that stay off the target; 0 if the pool stands on
+// it.
 func (q *pass) partition() int {
 	if !q.rolls() {
 		return 0
@@ -591,11 +589,11 @@ func (q *pass) partition() int {
 // belowSize reports whether the ceiling keeps the pool below its size.
 func (q *pass) belowSize() bool { return !q.s.Deleting && q.desired() < q.s.Policy.Desired }
 
-// onTop tells whether the member does not count towards the desired number. One
-// whose claim goes with its body does.
+// onTop reports whether the member comes on top of the desired number. A claimed member
+// whose body is lost does not.
 func (q *pass) onTop(m *Member) bool { return q.s.Policy.Warm && m.Claimed && !m.lost() }
 
-// earliest is the earlier of two times, of which zero means never.
+// earliest returns the earlier of two times; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
