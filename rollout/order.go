@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// place is where a member stands in an order: by a, then b, then c, then by its
-// position. What is compared lies together, away from the members: memory is what
-// a large pool waits for.
+// place is the rank of a member in an order: by a, b, c, then position. The keys are copied
+// out of the members: memory access dominates the planning time of a large pool.
 type place struct {
 	a, b, c  int64
 	position int
@@ -25,8 +24,8 @@ func (p place) compare(o place) int {
 	return cmp.Compare(p.position, o.position)
 }
 
-// before reports whether a rollout takes member a before b, where both could be
-// taken: by cost, then by order, then by index. place says the same.
+// before reports whether a rollout takes member a before b: by cost, then order, then
+// index. It agrees with place.
 func (p *Policy) before(a, b *Member) bool {
 	switch {
 	case a.Cost != b.Cost:
@@ -38,7 +37,7 @@ func (p *Policy) before(a, b *Member) bool {
 	}
 }
 
-// before is the place of the member in the order in which members are taken.
+// before returns the place of the member in the order in which members are taken.
 func (q *pass) before(m *Member) place {
 	p := place{a: int64(m.Cost)}
 	if q.s.Policy.Order == OldestFirst {
@@ -47,8 +46,8 @@ func (q *pass) before(m *Member) place {
 	return p
 }
 
-// first returns the positions of the first n members that qualify, in the
-// order in which they are taken.
+// first returns the positions of the first n members that qualify, in the order in which
+// they are taken.
 func (q *pass) first(n int, qualifies func(*Member) bool) []int {
 	if q.ledger.hasCosts || q.s.Policy.Order != LowestIndex {
 		return q.least(n, qualifies, q.before)
@@ -56,8 +55,8 @@ func (q *pass) first(n int, qualifies func(*Member) bool) []int {
 	return q.lowest(n, qualifies)
 }
 
-// last returns the position of the last of the first n members that qualify, or
-// -1 if there is none.
+// last returns the position of the last of the first n members that qualify, or -1 if none
+// does.
 func (q *pass) last(n int, qualifies func(*Member) bool) int {
 	if !q.ledger.hasCosts && q.s.Policy.Order == LowestIndex {
 		list := q.lowest(n, qualifies)
@@ -84,15 +83,15 @@ func (q *pass) least(n int, qualifies func(*Member) bool, order func(*Member) pl
 	return list
 }
 
-// leastUnordered returns the n least members that qualify, in any order. It holds no more
-// than twice as many at a time: whenever that is full, the greater half goes.
+// leastUnordered returns the places of the n least members that qualify, in any order. It
+// holds at most 2n places: when that is full, the greater half is dropped.
 func (q *pass) leastUnordered(n int, qualifies func(*Member) bool, order func(*Member) place) []place {
 	n = min(n, len(q.s.Members))
 	if n <= 0 {
 		return nil
 	}
 	var list []place
-	var most place // whatever comes after it is not among the n least
+	var most place // no later place is among the n least
 	bounded := false
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
@@ -120,7 +119,7 @@ func (q *pass) leastUnordered(n int, qualifies func(*Member) bool, order func(*M
 	return list
 }
 
-// selectLeast puts the n least of the list before the others (Hoare's selection).
+// selectLeast moves the n least places to the front of the list (Hoare's selection).
 func selectLeast(list []place, n int) {
 	for lo, hi := 0, len(list); hi-lo > 1 && n > lo && n < hi; {
 		pivot := median(list[lo], list[lo+(hi-lo)/2], list[hi-1])
@@ -149,7 +148,7 @@ func selectLeast(list []place, n int) {
 	}
 }
 
-// median is the one of three that is neither the least nor the greatest.
+// median returns the one of three that is neither the least nor the greatest.
 func median(a, b, c place) place {
 	if b.compare(a) < 0 {
 		a, b = b, a

@@ -7,67 +7,66 @@ import (
 	"time"
 )
 
-// Plan is what is to be done with a pool now, and why nothing else is. It is data:
-// it holds on to nothing of the snapshot.
+// Plan is what is to be done with a pool now, and why nothing else is done. It shares no
+// memory with the snapshot.
 type Plan struct {
-	// Target is the revision that members are brought to.
+	// Target is the revision to which members are brought.
 	Target Revision
-	// Actions in the order in which they are to be carried out. Those on
-	// revisions come first: if one of them fails, none after it may be carried
-	// out. One on a member that fails costs that member only; the next pass
-	// plans anew.
+	// Actions are to be carried out in order. Those on revisions come first: if one of them
+	// fails, the caller carries out none after it. If an action on a member fails, the
+	// caller goes on; the next pass plans that member anew.
 	Actions []Action
-	// Wake is when time alone changes the plan; zero for never.
+	// Wake is when the plan changes without any other change; zero for never.
 	Wake time.Time
-	// Counts of the members as they are, before the actions.
+	// Counts are those before the actions.
 	Counts Counts
-	// Blockers of the stale members, the most frequent first.
+	// Blockers count the reasons of the stale members, the most frequent first.
 	Blockers []Tally
-	// Verdicts are what keeps each stale member, and Requests what keeps each
-	// member that somebody asked to recycle, in order of index.
+	// Verdicts hold the reason for each stale member, Requests for each member with a
+	// recycle request, in order of index.
 	Verdicts, Requests []Verdict
 	// The conditions of the pool.
 	Updated, Ready, Reconciling, Stalled, Available Condition
-	// Surge is how many slots above the desired number this plan leaves on
-	// purpose. It is to be stored, and given to the next pass: what a
-	// scale-down leaves over is not surge.
+	// Surge is the number of slots above the desired number that are kept as surge. The
+	// caller stores it for the next Snapshot: slots left over by a scale-down are not
+	// surge.
 	Surge int
-	// Size is the number of members for which slots are made. It is to be stored,
-	// and given to the next pass, which thereby sees that the pool has grown.
+	// Size is the number of members for which slots have been made. The caller stores it
+	// for the next Snapshot, from which the next pass knows that the pool has grown.
 	Size int
-	// Next is one sentence: what happens next, or who has to do what.
+	// Next is one sentence: what happens next, or what a person has to do.
 	Next string
 }
 
-// Verdict is what keeps the members from index From to index To from being
-// updated, or recycled; all that there are between them.
+// Verdict is the reason why the members with index From to To are not updated, or not
+// recycled. It holds for every listed member in the range.
 type Verdict struct {
 	From, To int
 	Reason   Reason
-	// Says is the reason as a sentence, with the names and numbers of this plan.
+	// Says is the reason as a sentence, with names and numbers.
 	Says string
 }
 
 // Counts are numbers of members.
 type Counts struct {
-	// Members are all slots, those on their way out included.
+	// Members counts all slots, those on their way out included.
 	Members int
-	// Free and Claimed; InService is free, or claimed with a healthy body.
+	// InService counts members that are free, or claimed with a healthy body.
 	Free, Claimed, InService int
-	// Provisioning: the body is on its way.
+	// Provisioning counts members whose body is on its way.
 	Provisioning int
-	// Updated, Stale and Unknown are bodies by revision.
+	// Updated, Stale and Unknown count bodies by revision.
 	Updated, Stale, Unknown int
-	// Rolling: a rollout took them and they are not back. Repairing: they were
-	// down when they were replaced and are not back.
+	// Rolling and Repairing count the members for which [Member.Rolling] and
+	// [Member.Repairing] report true.
 	Rolling, Repairing int
-	// Surge are slots above the desired number.
+	// Surge counts slots above the desired number.
 	Surge int
-	// Failed and Quarantined by phase.
+	// Failed and Quarantined count members by phase.
 	Failed, Quarantined int
 }
 
-// Tally is how many members one reason blocks.
+// Tally is the number of members that a reason blocks.
 type Tally struct {
 	Reason Reason
 	Count  int
@@ -75,7 +74,7 @@ type Tally struct {
 	Example int
 }
 
-// Status is that of a condition.
+// Status is the status of a condition.
 type Status string
 
 // The statuses.
@@ -85,23 +84,23 @@ const (
 	Unknown Status = "Unknown"
 )
 
-// Condition is one of a pool's conditions. Messages are stable between passes:
-// they hold no times.
+// Condition is one of a pool's conditions. Messages hold no times, so they do not change
+// between passes.
 type Condition struct {
 	Status          Status
 	Reason, Message string
 }
 
-// Plan plans for the snapshot at the time. Of a snapshot that is not valid it does
-// nothing, and says why in the condition Updated.
+// Plan returns the plan for the snapshot at the time. For an invalid snapshot it has no
+// actions, and the condition Updated holds the error.
 func (s *Snapshot) Plan(now time.Time) *Plan {
 	q := s.decide(now, rest{})
 	q.report()
 	return q.plan
 }
 
-// decide plans for the snapshot and more members, which are only counted. It says
-// nothing about the plan: building messages would cost a forecast more than
+// decide plans for the snapshot and the members in r, which are only counted. It writes no
+// messages: forecasts call it thousands of times, and messages would cost more than
 // deciding.
 func (s *Snapshot) decide(now time.Time, r rest) *pass {
 	q := &pass{}
@@ -143,8 +142,8 @@ func (q *pass) reset(s *Snapshot, now time.Time, r rest) {
 	*q = pass{s: s, rest: r, now: now, plan: &Plan{Target: s.Target.ID}, target: s.Target, current: s.Current}
 }
 
-// conclude puts what is stored with revisions before all other actions. What
-// concerns the target is one record, whatever came to it.
+// conclude puts the writes to revisions before all other actions. All writes to the target
+// share one final record.
 func (q *pass) conclude() {
 	if len(q.notes) == 0 {
 		return
@@ -170,57 +169,57 @@ type pass struct {
 	// target and current are the records as this pass leaves them.
 	target, current Record
 	halted, failing bool
-	// unsettled: a body of the target went down before it recovered, and none has
-	// served long enough since. untried: none has come up, for too long.
+	// unsettled: a body of the target is unsettled, and none has recovered since. overdue:
+	// no body of the target has come into service in the expected time.
 	unsettled, overdue bool
-	// probation is the slot that tries the target while failing, keeper one that
-	// failed and is kept as it is. probationPauses: its next birth is not yet due.
+	// probation is the slot that tries the target while a failure is open. keptFailure is a
+	// failed slot that is kept as it is. probationInBackoff: the next birth of the slot on
+	// probation is not due yet.
 	probation          int
 	keptFailure        *Member
 	probationInBackoff bool
-	// notes are the actions on revisions; failures is where in the record each
-	// slot's failure stands, made when it is asked for.
+	// notes are the actions on revisions. failures maps an index to its position in the
+	// record; nil until it is needed.
 	notes    []Action
 	failures map[int]int
-	// invalid is what is wrong with the snapshot. ahead: a clock that was ahead
-	// wrote some of it.
+	// invalid is the error in the snapshot. ahead: it holds times of a clock that was
+	// ahead.
 	invalid error
 	ahead   bool
-	// storesRecoveries: a slot goes with which a body that recovered would be forgotten.
+	// storesRecoveries: a slot is removed that shows an uncounted recovery.
 	storesRecoveries bool
-	// gate is what keeps the whole rollout from going on.
+	// gate is the reason that stops the whole rollout; empty for none.
 	gate Reason
-	// irregular are the positions of members that are not simply in service, in
-	// order; done those that this plan acts upon.
+	// irregular are the positions of the members that are not regular, ascending. actedOn
+	// are those on which this plan acts.
 	irregular []int
 	actedOn   positions
-	// stale is where the stale members stand.
+	// stale is the range of the stale members.
 	stale extent
 	// needsRecoveries: it matters which members have been in service since cutoff.
 	needsRecoveries bool
 	cutoff          time.Time
-	// resizing: slots are made or named for removal in this very pass, or
-	// still to be made.
+	// resizing: slots are made or removed in this pass, or still to be made.
 	resizing bool
-	// unbuildable is a revision for which slots wait, and that cannot be built.
+	// unbuildable is a revision that cannot be built and for which slots wait.
 	unbuildable Revision
-	// next is the lowest index that may be free, made how many slots this plan
+	// nextIndex is the lowest index that may be free. made counts the slots that this plan
 	// makes.
 	nextIndex, made int
-	// allowed is how many more members may leave the partition; bound is the
-	// last one that may, if only some.
+	// allowed is how many more members may leave the partition. partitionEdge is the last
+	// one that may; nil if all may.
 	allowed       int
 	partitionEdge *Member
-	// taken are the members in service taken in this pass, dropped those out of
-	// service that it replaces for drift, surplus the slots above the desired number
-	// that are wanted.
+	// taken counts the members in service that this pass takes, dropped those out of
+	// service that it replaces for drift. allowedSurge is how many slots above the desired
+	// number may stay. nextRecovery is when the next body will have recovered.
 	taken        int
 	dropped      int
 	allowedSurge int
 	nextRecovery time.Time
 }
 
-// findGate is what keeps the whole rollout from going on; empty for nothing.
+// findGate returns the reason that stops the whole rollout; empty for none.
 func (q *pass) findGate() Reason {
 	p := &q.s.Policy
 	switch {
@@ -246,8 +245,8 @@ func (q *pass) findGate() Reason {
 	return ""
 }
 
-// floorUnreachable names the two fields that collide, if this policy can never
-// take a member.
+// floorUnreachable names the two colliding fields of a policy that can never take a member;
+// empty if none collide.
 func (q *pass) floorUnreachable() string {
 	field, other := q.s.Policy.Collision()
 	if field == "" {
@@ -256,7 +255,7 @@ func (q *pass) floorUnreachable() string {
 	return field + " and " + other
 }
 
-// act adds an action on the member at the position, once in a plan.
+// act adds an action on the member at the position, at most one a plan.
 func (q *pass) act(i int, a Action) {
 	if q.actedOn == nil {
 		q.actedOn = make(positions, len(q.s.Members)/64+1)
@@ -266,7 +265,7 @@ func (q *pass) act(i int, a Action) {
 	q.plan.Actions = append(q.plan.Actions, a)
 }
 
-// acted tells whether this plan acts on the member already.
+// acted reports whether this plan acts on the member already.
 func (q *pass) acted(m *Member) bool {
 	return q.actedOn != nil && q.actedOn.has(q.position(m.Index))
 }
@@ -277,7 +276,7 @@ type positions []uint64
 func (s positions) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s positions) has(i int) bool { return s != nil && s[i/64]&(1<<(i%64)) != 0 }
 
-// replace gives the slot at the position a new body; empty is no grant yet.
+// replace gives the slot at the position a new body. An empty revision withdraws the grant.
 func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
 	q.leaveService(m)
@@ -294,19 +293,18 @@ func (q *pass) replace(i int, c Cause, to Revision, why Why) {
 	q.disrupt(i, d, to, why)
 }
 
-// updates tells whether the member's body is kept, and only what it is made
-// from changes. Who asks for another body gets one, and a holder's body ends
-// with the claim.
+// updates reports whether the body is updated in place. A recycle request gets a new body,
+// and a holder's body ends with the claim.
 func (q *pass) updates(m *Member, c Cause) bool {
 	return q.s.Policy.InPlace && m.Body && !m.Claimed && c != Requested
 }
 
-// remove takes the slot at the position away.
+// remove removes the slot at the position.
 func (q *pass) remove(i int, c Cause, why Why) {
 	m := &q.s.Members[i]
 	to := m.Wants
 	if m.Body && m.Runs == "" && m.Disrupted() && !m.leaving() && q.current.ID != q.target.ID {
-		to = q.current.ID // it is stale; what it was to become says nothing of what it is
+		to = q.current.ID // it is stale; the grant does not say what it runs
 	}
 	q.leaveService(m)
 	q.storesRecoveries = q.storesRecoveries || q.losesRecovery(m)
@@ -321,7 +319,7 @@ func (q *pass) remove(i int, c Cause, why Why) {
 		q.ledger.leaving++
 	}
 	if m.Disrupted() && m.Disruption.Cause == ClaimEnded {
-		c = ClaimEnded // what somebody has used never serves again, whatever the size asks for
+		c = ClaimEnded // a used body never serves again, even if the size grows
 	}
 	q.disrupt(i, Disruption{Cause: c, Remove: true, Rolling: m.Rolling() || why == WhyStale || why == WhyAsked}, to, why)
 }
@@ -330,7 +328,7 @@ func (q *pass) disrupt(i int, d Disruption, to Revision, why Why) {
 	m := &q.s.Members[i]
 	d.Incarnation, d.Since = m.Incarnation, q.now
 	if m.Rolling() {
-		d.Since = m.Disruption.Since // it has been out of service since then
+		d.Since = m.Disruption.Since // out of service since then
 	}
 	q.act(i, Action{Kind: Disrupt, Revision: to, Why: why, DropClaim: m.Claimed, Disruption: d})
 }
@@ -348,7 +346,7 @@ func (q *pass) leaveService(m *Member) {
 	}
 }
 
-// countGrant enters in the ledger what the slot is bound for now.
+// countGrant enters the slot's new grant in the ledger.
 func (q *pass) countGrant(m *Member, to Revision) {
 	if q.offTarget(m) {
 		q.ledger.offTarget--
@@ -358,11 +356,10 @@ func (q *pass) countGrant(m *Member, to Revision) {
 	}
 }
 
-// wake asks to plan again at the time.
+// wake asks for another pass at the time.
 func (q *pass) wake(at time.Time) { q.plan.Wake = earliest(q.plan.Wake, at) }
 
-// String lists the actions of the plan, what keeps other members, and what comes
-// next, one line each.
+// String lists the actions, the blockers, the conditions and what comes next, one a line.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for i := range p.Actions {

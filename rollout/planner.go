@@ -6,50 +6,49 @@ import (
 	"time"
 )
 
-// Planner plans for one pool again and again while its members change a few at a
-// time, as a forecast does. Its plans do what those of [Snapshot.Plan] do; what it
-// saves is to look at the members of which nothing can be decided: it counts them,
-// and lists those that are not simply in service and those that a rollout takes
-// next. So a plan of a large pool takes as long as one of a small pool.
+// Planner plans repeatedly for one pool whose members change a few at a time, as in a
+// forecast. It decides as [Snapshot.Plan] does. It lists only irregular members and the
+// next candidates of a rollout, and counts the rest, so that a large pool is planned as
+// fast as a small one.
 type Planner struct {
-	// Pool is the pool but for its members. Between plans a caller may change what
-	// is neither a policy nor a revision.
+	// Pool is the pool without its members. Between plans a caller may change anything but
+	// the policy and the revisions.
 	Pool Snapshot
 
-	// slots are all slots by index, and untidied whether dropped ones are among them.
+	// slots are all slots by index. untidied: dropped slots are still among them.
 	slots    []*Slot
 	untidied bool
-	// near are the listed slots by index, once they are in order. next is how many
-	// of them are candidates, and want how many there should be.
+	// near are the listed slots, by index unless disordered. nearCandidates is the number
+	// of candidates among them, wantCandidates the number that is wanted.
 	near                           []*Slot
 	disordered                     bool
 	nearCandidates, wantCandidates int
-	// rest are the slots that are only counted, far the candidates among them.
+	// rest counts the members that are not listed. far are the candidates among them.
 	rest rest
 	far  candidates
-	// members, view and pass are room for what a plan is made of.
+	// members, view and pass are reused from plan to plan.
 	members []Member
 	view    Snapshot
 	pass    pass
-	// now is when the last plan was made.
+	// now is the time of the last plan.
 	now time.Time
 }
 
-// Slot is a slot that a planner holds.
+// Slot is a slot of a planner.
 type Slot struct {
 	Member
 
-	// candidate: a rollout could take it; listed: it is near. place is its place in
+	// candidate: a rollout could take it. listed: it is in near. place is its position in
 	// far.
 	candidate, listed, gone bool
 	place                   int
 }
 
-// minListed is how many candidates are listed at least.
+// minListed is the least number of candidates that are listed.
 const minListed = 4
 
-// NewPlanner starts from the snapshot, which it does not change. The members have
-// to be in ascending order of index.
+// NewPlanner starts from the snapshot and does not change it. Members must be in ascending
+// order of index.
 func NewPlanner(s *Snapshot) *Planner {
 	p := &Planner{Pool: *s, slots: make([]*Slot, len(s.Members))}
 	p.Pool.Members = nil
@@ -62,7 +61,7 @@ func NewPlanner(s *Snapshot) *Planner {
 	return p
 }
 
-// Slots are all slots by index.
+// Slots returns all slots by index.
 func (p *Planner) Slots() []*Slot {
 	if p.untidied {
 		p.slots = slices.DeleteFunc(p.slots, func(s *Slot) bool { return s.gone })
@@ -71,7 +70,7 @@ func (p *Planner) Slots() []*Slot {
 	return p.slots
 }
 
-// Add adds a slot, of an index that there is none of.
+// Add adds a slot. There must be none of its index.
 func (p *Planner) Add(m Member) *Slot {
 	s := &Slot{Member: m}
 	slots := p.Slots()
@@ -87,7 +86,7 @@ func (p *Planner) Drop(s *Slot) {
 	s.gone, p.untidied = true, true
 }
 
-// Set has the slot be as the member is, of the same index.
+// Set replaces the member of the slot. The index must stay the same.
 func (p *Planner) Set(s *Slot, m Member) {
 	if s.listed && !m.regular() {
 		if s.candidate {
@@ -110,9 +109,9 @@ func (p *Planner) Apply(a *Action) {
 	}
 }
 
-// Next plans as [Snapshot.Plan] does and says nothing about it: of the plan only
-// Actions, Surge, Size and Wake are set, and nothing wakes for the progress
-// deadline alone. Whole reports that it looked at every member.
+// Next decides as [Snapshot.Plan] does, without messages: only Actions, Surge, Size and
+// Wake are set, and Wake ignores the progress deadline. Whole reports whether every member
+// was read.
 func (p *Planner) Next(now time.Time) (plan *Plan, whole bool) {
 	p.now = now
 	if p.mayCount() {
@@ -123,11 +122,11 @@ func (p *Planner) Next(now time.Time) (plan *Plan, whole bool) {
 	return p.Whole(now), true
 }
 
-// Whole plans as Next does, with a look at every member.
+// Whole plans as Next does, and reads every member.
 func (p *Planner) Whole(now time.Time) *Plan { return p.Snapshot().decide(now, rest{}).plan }
 
-// Snapshot is the pool with all its members. It is right until the next call of
-// the planner.
+// Snapshot returns the pool with all its members. It is valid until the next call of a
+// method.
 func (p *Planner) Snapshot() *Snapshot {
 	slots := p.Slots()
 	p.members = slices.Grow(p.members[:0], len(slots))
@@ -137,15 +136,15 @@ func (p *Planner) Snapshot() *Snapshot {
 	return p.viewed()
 }
 
-// viewed is the pool with the members that were put down last.
+// viewed returns the pool with p.members.
 func (p *Planner) viewed() *Snapshot {
 	p.view = p.Pool
 	p.view.Members = p.members
 	return &p.view
 }
 
-// mayCount reports whether nothing may be decided that depends on more of the rest
-// than numbers: on how long its members have served or took to boot.
+// mayCount reports whether no decision depends on when the members of rest came into
+// service or how long they booted.
 func (p *Planner) mayCount() bool {
 	s := &p.Pool
 	switch {
@@ -164,10 +163,10 @@ func (p *Planner) mayCount() bool {
 	return behind && served
 }
 
-// troubled reports whether the revision has failed.
+// troubled reports whether the revision has failed, or was halted or rolled back.
 func (r *Record) troubled() bool { return r.Halted || r.RolledBack || len(r.Failures) > 0 }
 
-// fromNear plans by what is near; nil if that does not do.
+// fromNear plans with the listed members; nil if every member has to be read.
 func (p *Planner) fromNear(now time.Time) *Plan {
 	for {
 		p.fill()
@@ -194,15 +193,14 @@ func (q *pass) wantsMore() bool {
 	return q.rest.takeable > 0 && q.gate == "" && q.allowed > q.taken && q.limit() == Next
 }
 
-// complete reports whether the plan is the one for the whole pool: it records
-// nothing of revisions, waits for no body to settle, makes no slots and removes none
-// that are too many, since all that depends on members that are only counted.
+// complete reports whether the plan is that of the whole pool: it writes to no revision,
+// waits for no unsettled body, makes no slot and removes no excess. All of these depend on
+// members that are only counted.
 func (q *pass) complete() bool {
 	return len(q.notes) == 0 && q.ledger.unsettledBodies == 0 && q.made == 0 && !q.resizing && q.excess() <= q.allowedSurge
 }
 
-// inOrder reports whether the plan takes no member before one of the rest that
-// comes first.
+// inOrder reports whether the plan takes no member that comes after one of the rest.
 func (p *Planner) inOrder(q *pass) bool {
 	if len(p.far.list) == 0 {
 		return true
@@ -213,7 +211,7 @@ func (p *Planner) inOrder(q *pass) bool {
 	})
 }
 
-// relax lists fewer candidates where far fewer were taken than are listed.
+// relax lists fewer candidates if far fewer were taken than are listed.
 func (p *Planner) relax(taken int) {
 	p.wantCandidates = max(minListed, min(p.wantCandidates, 2*taken))
 	if p.nearCandidates <= 4*p.wantCandidates {
@@ -227,7 +225,7 @@ func (p *Planner) relax(taken int) {
 	}
 }
 
-// fill lists candidates until there are enough, the next ones in order.
+// fill lists the next candidates in order, until there are enough.
 func (p *Planner) fill() {
 	p.wantCandidates = max(p.wantCandidates, minListed)
 	for p.nearCandidates < p.wantCandidates && len(p.far.list) > 0 {
@@ -237,7 +235,6 @@ func (p *Planner) fill() {
 	}
 }
 
-// list lists the slot.
 func (p *Planner) list(s *Slot) {
 	s.listed = true
 	if s.candidate {
@@ -247,7 +244,6 @@ func (p *Planner) list(s *Slot) {
 	p.disordered = true
 }
 
-// unlist takes the slot from the list.
 func (p *Planner) unlist(s *Slot) {
 	s.listed = false
 	if s.candidate {
@@ -256,13 +252,13 @@ func (p *Planner) unlist(s *Slot) {
 	p.disordered = true
 }
 
-// fresh reports whether it matters when the member came into service: it may be a
-// surge body that is kept for members that turned busy, as pausedSurge says.
+// fresh reports whether the member's time of service matters: it may be a surge body kept
+// for members in use (see surgeForInUse).
 func (p *Planner) fresh(m *Member) bool {
 	return p.Pool.Policy.surge() > 0 && m.Runs == p.Pool.Target.ID && m.keptUntil().After(p.now)
 }
 
-// order leaves out of the list what is not listed any more, and sorts it.
+// order drops slots from near that need not be listed, and sorts it.
 func (p *Planner) order() {
 	for _, s := range p.near {
 		if s.listed && !s.candidate && s.regular() && !p.fresh(&s.Member) {
@@ -289,7 +285,7 @@ func (p *Planner) enterRest(s *Slot) {
 	}
 }
 
-// take takes the slot out, wherever it is.
+// take takes the slot out of near or rest.
 func (p *Planner) take(s *Slot) {
 	if s.listed {
 		p.unlist(s)
@@ -301,7 +297,7 @@ func (p *Planner) take(s *Slot) {
 	}
 }
 
-// put puts the slot where it belongs.
+// put puts the slot into near or rest.
 func (p *Planner) put(s *Slot) {
 	s.candidate = s.Member.candidate(p.Pool.Target.ID)
 	if s.regular() && !p.fresh(&s.Member) {
@@ -321,23 +317,21 @@ func (p *Planner) sort() {
 	}
 }
 
-// rest are members that a pass counts and does not list. All are simply in
-// service. While no revision has failed, those that a rollout takes next are listed
-// and the pass is complete and does not want more, it comes to what a pass over the whole
-// pool does, but for what it says of members that are not listed.
+// rest counts regular members that a pass does not list. The pass decides as one over the
+// whole pool does, if no revision has failed, the next candidates are listed, and the pass
+// is complete and does not want more.
 type rest struct {
-	// free and claimed are how many there are, idle the free ones on which no work
-	// runs, unsure those of unknown occupancy.
+	// free and claimed count all of them; idle the free ones without work, unsure the free
+	// ones of unknown occupancy.
 	free, claimed, idle, unsure int
-	// stale are those of them that are not on the target, work those of the
-	// stale ones that a rollout could take, pausing those that it could but for a
-	// claim or work.
+	// stale counts those off the target, takeable the stale ones that a rollout could take,
+	// staleInUse those that it could take but for a claim or work.
 	stale, takeable, staleInUse int
 }
 
 func (r *rest) members() int { return r.free + r.claimed }
 
-// count counts the member n times, which may be negative.
+// count counts the member n times; n may be negative.
 func (r *rest) count(m *Member, target Revision, n int) {
 	if m.Claimed {
 		r.claimed += n
@@ -361,8 +355,8 @@ func (r *rest) count(m *Member, target Revision, n int) {
 	}
 }
 
-// candidate reports whether the member is simply in service, and a rollout to the
-// target could take it.
+// candidate reports whether the member is regular and a rollout to the target could take
+// it.
 func (m *Member) candidate(target Revision) bool {
 	return m.regular() && m.Runs != target && m.guard(Drift) == "" && !m.Skipped
 }
@@ -395,7 +389,7 @@ func (q *pass) enterRest() {
 	l.up += r.claimed
 }
 
-// candidates is a heap with the one that is taken first on top.
+// candidates is a heap; the next member to be taken is on top.
 type candidates struct {
 	policy *Policy
 	list   []*Slot
@@ -412,7 +406,7 @@ func (c *candidates) Swap(i, j int) {
 	c.list[i].place, c.list[j].place = i, j
 }
 
-// Push adds one.
+// Push implements heap.Interface.
 func (c *candidates) Push(x any) {
 	if s, ok := x.(*Slot); ok {
 		s.place = len(c.list)
@@ -420,13 +414,13 @@ func (c *candidates) Push(x any) {
 	}
 }
 
-// Pop takes the last one out.
+// Pop implements heap.Interface.
 func (c *candidates) Pop() any {
 	s := c.list[len(c.list)-1]
 	c.list = c.list[:len(c.list)-1]
 	return s
 }
 
-// Rests reports whether a step of the slot's life changes nothing now, as far as
-// the member shows: it serves, and its phase says whether it is claimed.
+// Rests reports whether a step of the slot's life changes nothing, as far as the member
+// shows: it is regular, and its phase matches its claim.
 func (m *Member) Rests() bool { return m.regular() && m.Claimed == (m.Phase == InClaim) }

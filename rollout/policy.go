@@ -12,14 +12,14 @@ type Share struct {
 	// N is the number, or the percentage.
 	N       int
 	Percent bool
-	// Written: somebody wrote it down. Otherwise it is a default.
+	// Written: the field is set in the spec, not a default.
 	Written bool
 }
 
-// zero tells whether it was written down as 0 or 0 %.
+// zero reports whether the share is written as 0 or 0 %.
 func (s Share) zero() bool { return s.Written && s.N == 0 }
 
-// Up is the share of n, rounded up.
+// Up returns the share of n, rounded up.
 func (s Share) Up(n int) int {
 	if !s.Percent {
 		return s.N
@@ -27,8 +27,7 @@ func (s Share) Up(n int) int {
 	return percent(s.N, n, 99)
 }
 
-// percent is p percent of n, with so many hundredths added before it is rounded
-// down; no larger than an int holds, and not below 0.
+// percent returns (p × n + add) / 100, rounded down, from 0 to the largest int.
 func percent(p, n, add int) int {
 	if p <= 0 || n <= 0 {
 		return 0
@@ -42,9 +41,9 @@ func percent(p, n, add int) int {
 	return int(min(share, math.MaxInt))
 }
 
-// Budget resolves maxUnavailable (rounded down) and maxSurge (rounded up) of n
-// members. If both come out 0 and neither was written as 0, one member may be
-// unavailable. Zero is true if both were written as 0, which pauses a rollout.
+// Budget resolves maxUnavailable (rounded down) and maxSurge (rounded up) of n members. If
+// both result in 0 and neither is written as 0, one member may be unavailable. Zero reports
+// that both are written as 0, which pauses a rollout.
 func Budget(unavailable, surge Share, n int) (maxUnavailable, maxSurge int, zero bool) {
 	u, s := unavailable.Down(n), surge.Up(n)
 	if u == 0 && s == 0 && !unavailable.zero() && !surge.zero() {
@@ -53,17 +52,16 @@ func Budget(unavailable, surge Share, n int) (maxUnavailable, maxSurge int, zero
 	return u, s, unavailable.zero() && surge.zero()
 }
 
-// The usual values of a policy's fields where 0 means nothing.
+// The defaults of policy fields for which 0 has no meaning.
 const (
 	UsualFailureLimit     = 3
 	UsualProgressDeadline = 10 * time.Minute
 )
 
-// Usual is the policy with the usual values where a field is 0 that cannot be:
-// MaxInFlight as many as may be out of service or made above the size, 1 at least,
-// FailureLimit 3, ProgressDeadline ten minutes. [Snapshot.Plan] goes by it. That
-// both MaxUnavailable and MaxSurge are 0 stays so: such a policy can never take a
-// member, and the plan says FloorUnreachable.
+// Usual returns the policy with defaults for fields that cannot be 0: MaxInFlight is
+// max(MaxUnavailable, MaxSurge, 1), FailureLimit 3, ProgressDeadline ten minutes.
+// [Snapshot.Plan] uses it. MaxUnavailable and MaxSurge may both stay 0: such a policy can
+// never take a member, and the plan says FloorUnreachable.
 func (p Policy) Usual() Policy {
 	p.MaxInFlight = cmp.Or(p.MaxInFlight, max(p.MaxUnavailable, p.MaxSurge, 1))
 	p.FailureLimit = cmp.Or(p.FailureLimit, UsualFailureLimit)
@@ -71,7 +69,7 @@ func (p Policy) Usual() Policy {
 	return p
 }
 
-// usual is the snapshot with the usual policy.
+// usual returns the snapshot with the usual policy.
 func (s *Snapshot) usual() *Snapshot {
 	p := s.Policy.Usual()
 	if p == s.Policy {

@@ -1,10 +1,10 @@
 package rollout
 
-// Reason is what keeps a member from being updated: the one thing that a
-// person would have to remove first. Empty means nothing.
+// Reason is why a member is not updated: the first obstacle that has to go. Empty means
+// none.
 type Reason string
 
-// The reasons. The table below has them in order, with what each means.
+// The reasons. The table below has them in order, with their meaning.
 const (
 	InvalidSnapshot         Reason = "InvalidSnapshot"
 	WritesUnseen            Reason = "WritesUnseen"
@@ -38,29 +38,29 @@ const (
 	Next          Reason = "Next"
 )
 
-// Scope is what a reason is about.
+// Scope is the kind of obstacle.
 type Scope string
 
-// The scopes, in the order in which reasons are looked for.
+// The scopes, in the order in which reasons are checked.
 const (
 	OfRollout Scope = "Rollout" // the rollout as a whole
 	OfMember  Scope = "Member"  // the member itself
 	OfTime    Scope = "Time"    // a window, or a budget shared with other pools
 	OfPool    Scope = "Pool"    // the pool's own limits
-	OfTurn    Scope = "Turn"    // nothing: it is the member's turn
+	OfTurn    Scope = "Turn"    // none: it is the member's turn
 )
 
-// Need names who or what has to act before the reason goes. Empty: nothing has
-// to, the member stays as the policy says or goes on by itself.
+// Need is what has to act before the reason goes. Empty: nothing has to; the member stays
+// as the policy says, or goes on by itself.
 type Need string
 
 // The needs.
 const (
 	// NeedsPerson: a person has to change the pool or the member.
 	NeedsPerson Need = "Person"
-	// NeedsHolder: the holder of its claim has to release it.
+	// NeedsHolder: the holder has to release the claim.
 	NeedsHolder Need = "Holder"
-	// NeedsWork: the work on it has to end.
+	// NeedsWork: the work on the member has to end.
 	NeedsWork Need = "Work"
 	// NeedsRoom: there has to be capacity for one more body.
 	NeedsRoom Need = "Room"
@@ -68,9 +68,8 @@ const (
 	NeedsOthers Need = "Others"
 )
 
-// reasons is every reason by rank: of all that keep a member the first one is said.
-// The sentence is what a person reads where nothing more is known; because adds
-// names and numbers.
+// reasons holds every reason by rank. If several keep a member, the first is reported. The
+// sentence is the general message; because adds names and numbers.
 var reasons = [...]struct {
 	is       Reason
 	scope    Scope
@@ -110,7 +109,7 @@ var reasons = [...]struct {
 	{Next, OfTurn, NeedsPerson, "it is next"},
 }
 
-// rank is the place of the reason in the table.
+// rank returns the position of the reason in the table; 0 for none.
 func rank(r Reason) int {
 	for i := range reasons {
 		if reasons[i].is == r {
@@ -120,7 +119,7 @@ func rank(r Reason) int {
 	return 0
 }
 
-// The ranks of what is said of members one by one.
+// The ranks of the reasons that concern single members.
 var (
 	rankRolling     = rank(RollingMember)
 	rankHeld        = rank(HeldMember)
@@ -129,7 +128,7 @@ var (
 	rankInFlight    = rank(InFlightLimit)
 )
 
-// Reasons are all reasons, those that are looked for first before the others.
+// Reasons returns all reasons, in the order in which they are checked.
 func Reasons() []Reason {
 	list := make([]Reason, 0, len(reasons)-1)
 	for i := range reasons[1:] {
@@ -138,16 +137,16 @@ func Reasons() []Reason {
 	return list
 }
 
-// Rank is the place of the reason among all [Reasons], from 1 on; 0 for none.
+// Rank returns the position of the reason in [Reasons], from 1; 0 for none.
 func (r Reason) Rank() int { return rank(r) }
 
-// Scope is what the reason is about.
+// Scope returns the kind of obstacle.
 func (r Reason) Scope() Scope { return reasons[rank(r)].scope }
 
-// Needs is who or what has to act before it goes.
+// Needs returns what has to act before the reason goes.
 func (r Reason) Needs() Need { return reasons[rank(r)].needs }
 
-// Sentence says the reason to a person, in general.
+// Sentence returns the general message of the reason.
 func (r Reason) Sentence() string { return reasons[rank(r)].sentence }
 
 // Why is the reason of an action.
@@ -185,7 +184,7 @@ const (
 	WhyEarlyFailure Why = "EarlyFailure"
 )
 
-// whys says each of them to a person.
+// whys holds the message of each.
 var whys = map[Why]string{
 	WhyFill:         "the size asks for one more",
 	WhySurge:        "one more while there is drift to roll",
@@ -217,7 +216,7 @@ var whys = map[Why]string{
 	WhyEarlyFailure: "the body had not served for long enough",
 }
 
-// Sentence says the reason to a person; of one that the engine does not give, its
+// Sentence returns the message of the reason; for one that the engine does not give, its
 // name.
 func (w Why) Sentence() string {
 	if s, ok := whys[w]; ok {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// verdict is the rank of what keeps the member at the position from being
-// updated; gate and limit are the ranks of what keeps the whole rollout, and of the
-// pool's own limit.
+// verdict returns the rank of the reason why the member at the position is not updated.
+// Gate and limit are the ranks of the reasons that stop the rollout and that the pool's
+// limits give.
 func (q *pass) verdict(i int, m *Member, gate, limit int) int {
 	if q.revisionState(m) != stale {
 		return 0
@@ -39,7 +39,7 @@ func (q *pass) verdict(i int, m *Member, gate, limit int) int {
 	}
 }
 
-// tally collects the verdicts, and counts them.
+// tally collects the verdicts and counts them.
 func (q *pass) tally() {
 	gate, limit := rank(q.gate), rank(q.limit())
 	var tallies [len(reasons)]Tally
@@ -68,7 +68,7 @@ func (q *pass) tally() {
 	slices.SortStableFunc(q.plan.Blockers, func(a, b Tally) int { return cmp.Compare(b.Count, a.Count) })
 }
 
-// requests collects what keeps members from being recycled.
+// requests collects the reasons why members are not recycled.
 func (q *pass) requests() {
 	if q.ledger.asking == 0 {
 		return
@@ -81,12 +81,11 @@ func (q *pass) requests() {
 	}
 }
 
-// Verdict is what keeps the member with the index from being updated: the one thing
-// that a person would have to remove first. Empty means that it is on the target, or
-// has no body.
+// Verdict returns the reason why the member with the index is not updated: the first
+// obstacle that has to go. Empty: the member is on the target, or has no body.
 func (p *Plan) Verdict(index int) Reason { return find(p.Verdicts, index).Reason }
 
-// find is the verdict on the member with the index; the zero one if there is none.
+// find returns the verdict on the member with the index; the zero Verdict for none.
 func find(list []Verdict, index int) Verdict {
 	i, ok := slices.BinarySearchFunc(list, index, func(v Verdict, index int) int {
 		switch {
@@ -103,7 +102,7 @@ func find(list []Verdict, index int) Verdict {
 	return list[i]
 }
 
-// report fills in what the plan says about itself.
+// report fills in the messages of the plan.
 func (q *pass) report() {
 	c := &q.plan.Counts
 	q.tally()
@@ -114,7 +113,7 @@ func (q *pass) report() {
 	q.kstatus()
 }
 
-// blocked is how many members the reason keeps, and the first of them.
+// blocked returns how many members the reason blocks, and the first of them.
 func (q *pass) blocked(r Reason) (n, example int) {
 	for _, t := range q.plan.Blockers {
 		if t.Reason == r {
@@ -124,7 +123,7 @@ func (q *pass) blocked(r Reason) (n, example int) {
 	return 0, 0
 }
 
-// moving reports whether something is on its way to the target.
+// moving reports whether a member is on its way to the target.
 func (q *pass) moving() bool {
 	if q.plan.Counts.Rolling > 0 || q.ledger.repairing > 0 || q.ledger.moving > 0 {
 		return true
@@ -138,7 +137,7 @@ func (q *pass) moving() bool {
 	return false
 }
 
-// updatedCondition says whether every member is on the target and, if not, why.
+// updatedCondition reports whether every member is on the target and, if not, why.
 func (q *pass) updatedCondition() Condition {
 	c, p := &q.plan.Counts, &q.s.Policy
 	rolling := Condition{False, "RollingUpdate", fmt.Sprintf("members are brought to revision %s", q.target.ID)}
@@ -171,20 +170,20 @@ func (q *pass) updatedCondition() Condition {
 	return q.standstill()
 }
 
-// neverServed reports whether nothing has come into service yet of the first templates
-// that the pool has had, and the size asks for something.
+// neverServed reports whether no body of any revision has come into service yet, though the
+// size asks for one.
 func (q *pass) neverServed() bool {
 	c := &q.plan.Counts
 	return q.current.ID == "" && q.target.Recovered == 0 && !q.ledger.targetServed && q.desired() > 0 && c.Unknown == 0 && c.InService == 0
 }
 
-// unseen reports whether no body of a target that is not the current revision has
-// come into service yet, and the size asks for one.
+// unseen reports whether no body of a target that is not the current revision has come into
+// service yet, though the size asks for one.
 func (q *pass) unseen() bool {
 	return q.rolls() && !q.ledger.targetServed && !q.everRecovered() && q.desired() > 0
 }
 
-// standstill says why a rollout that is wanted does not move.
+// standstill reports why a rollout that is due does not move.
 func (q *pass) standstill() Condition {
 	for _, r := range []Reason{OutsideWindow, BudgetFull} {
 		n, i := q.blocked(r)
@@ -240,7 +239,7 @@ func (q *pass) kstatus() {
 	q.plan.Stalled = q.stalled()
 }
 
-// stalled tells whether members are on their way and none has arrived for the
+// stalled reports whether members are on their way and none has come into service for the
 // progress deadline.
 func (q *pass) stalled() Condition {
 	switch {
@@ -272,8 +271,8 @@ func (q *pass) stalled() Condition {
 		"members are on their way, and none has come into service for progressDeadline: member %d%s", m.Index, whyDown(m))}
 }
 
-// longestUnderway is the member that has been on its way into service for longest; nil if
-// none is. One that this plan acts upon sets out now.
+// longestUnderway returns the member that has been on its way into service for longest; nil
+// if none is. A member on which this plan acts starts anew.
 func (q *pass) longestUnderway() *Member {
 	if q.ledger.longestUnderway == 0 {
 		return nil
@@ -295,9 +294,9 @@ func (q *pass) longestUnderway() *Member {
 	return first
 }
 
-// underway is since when the member is on its way into service: from the
-// decision, or from when it went down. One that something keeps is not: a
-// claim, work, a hold or a window.
+// underway reports since when the member is on its way into service: from the decision, or
+// from when it went down. A member kept by a claim, work, a hold or a window is not on its
+// way.
 func (q *pass) underway(m *Member) (time.Time, bool) {
 	switch {
 	case m.leaving() || m.InService() || m.Phase == Quarantined:
@@ -312,7 +311,7 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 	case m.Phase == Failed && m.served() && q.target.ID != m.Runs && q.s.WindowShut && !m.Gone:
 		return time.Time{}, false
 	case m.comingUp() || m.Phase == Failed || m.Disrupted():
-		if m.Disruption.Since.After(m.outSince()) { // what kept it before that did so then
+		if m.Disruption.Since.After(m.outSince()) { // an obstacle before that does not count
 			return m.Disruption.Since, true
 		}
 		return m.outSince(), true
@@ -320,8 +319,8 @@ func (q *pass) underway(m *Member) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// lastArrival is when a body last came into service for the first time. Of one that
-// is gone nothing is known but when it had recovered, a little later.
+// lastArrival returns when a body last came into service for the first time. For a body
+// that is gone only its recovery is known, a little later.
 func (q *pass) lastArrival() time.Time {
 	var last time.Time
 	for i := range q.s.Members {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// refill takes back slots that only drain, then makes new ones.
+// refill takes back draining slots, then makes new ones.
 func (q *pass) refill() {
 	for _, i := range q.irregular {
 		m := &q.s.Members[i]
@@ -31,20 +31,19 @@ func (q *pass) refill() {
 	}
 }
 
-// resizes tells whether missing slots are something that a rollout waits for.
-// Those that claims took out of a warm pool are not, nor those that the ceiling
-// leaves no room for: the ledger counts them as down.
+// resizes reports whether a rollout waits for the missing slots. It does not wait for those
+// that claims took out of a warm pool or that the ceiling rules out: the ledger counts them
+// as down.
 func (q *pass) resizes() bool { return !q.s.Policy.Warm && !q.atCeiling() }
 
-// atCeiling tells whether there may be no slot more.
+// atCeiling reports whether the ceiling allows no further slot.
 func (q *pass) atCeiling() bool {
 	p := &q.s.Policy
 	return p.HasCeiling && len(q.s.Members)+q.rest.members()+q.made >= p.MaxMembers
 }
 
-// enough reports whether what is missing may stay so for now: enough are free,
-// those that waiting claims are about to take not counted, and neither drift nor
-// a larger size waits.
+// enough reports whether missing members need not be made now: enough are free, less those
+// that waiting claims are about to take, and neither drift nor a larger size waits.
 func (q *pass) enough() bool {
 	return q.sufficient() && !q.grown() && (q.gate != "" || q.takeableNow() == 0)
 }
@@ -55,11 +54,10 @@ func (q *pass) sufficient() bool {
 	return below > 0 && q.ledger.free-q.s.Waiting >= below
 }
 
-// grown reports whether the pool is to be larger than what was made for it.
+// grown reports whether the desired number was raised.
 func (q *pass) grown() bool { return q.s.Size > 0 && q.s.Policy.Desired > q.s.Size }
 
-// size is what Plan.Size is to be: the desired number, once that many slots
-// are made or need not be.
+// size returns Plan.Size: the desired number once all missing slots are made.
 func (q *pass) size() int {
 	if q.grown() && q.missing() > 0 {
 		return q.s.Size
@@ -67,8 +65,8 @@ func (q *pass) size() int {
 	return q.s.Policy.Desired
 }
 
-// mayFill reports whether new slots may be made. While bodies of the only
-// revision that there is do not recover, they back off together.
+// mayFill reports whether new slots may be made. While bodies of the only revision fail to
+// recover, new slots back off together.
 func (q *pass) mayFill() bool {
 	if q.rolls() && q.current.ID != "" {
 		return true
@@ -93,7 +91,7 @@ func (q *pass) mayFill() bool {
 	return false
 }
 
-// create makes one slot at the lowest free index.
+// create makes one slot at the lowest free index, and reports whether it did.
 func (q *pass) create(why Why) bool {
 	m := Member{Index: q.freeIndex()}
 	was := q.probation
@@ -123,7 +121,7 @@ func (q *pass) create(why Why) bool {
 	return true
 }
 
-// freeIndex is the lowest index from next on that no slot has.
+// freeIndex returns the lowest free index from nextIndex on.
 func (q *pass) freeIndex() int {
 	i := q.position(q.nextIndex)
 	for i < len(q.s.Members) && q.s.Members[i].Index == q.nextIndex {
@@ -133,10 +131,9 @@ func (q *pass) freeIndex() int {
 	return q.nextIndex
 }
 
-// shrink names n slots for removal: down, then stale, then by highest index.
-// What is claimed, busy or held stays, and so does what is in service if fewer
-// than the size asks for would be: excess that is down and cannot be removed
-// blocks nothing.
+// shrink removes n slots: those that are down first, then stale ones, then the highest
+// index. Claimed, busy and held members stay, and so do members in service that the size
+// needs: excess that is down and cannot be removed blocks nothing.
 func (q *pass) shrink(n int) {
 	why := WhyExcess
 	if q.s.Deleting {
@@ -146,15 +143,15 @@ func (q *pass) shrink(n int) {
 	q.plan.Actions = slices.Grow(q.plan.Actions, len(list))
 	for _, i := range list {
 		if !q.canSpare(&q.s.Members[i]) {
-			return // those behind it serve as well
+			return // all later ones serve as well
 		}
 		q.remove(i, ScaleDown, why)
 		q.resizing = true
 	}
 }
 
-// canSpare reports whether the size can do without the member: it is not in
-// service, or more are than the size asks for.
+// canSpare reports whether the size can do without the member: it is not in service, or
+// more members are than the size asks for.
 func (q *pass) canSpare(m *Member) bool {
 	return !m.InService() || q.onTop(m) || q.ledger.up > q.desired()
 }
@@ -166,15 +163,15 @@ func (q *pass) removable(m *Member) bool {
 	return !q.failing || m.Index != q.probation || q.desired() == 0 || q.aboveCeiling()
 }
 
-// aboveCeiling tells whether there are more slots than the ceiling allows.
+// aboveCeiling reports whether there are more slots than the ceiling allows.
 func (q *pass) aboveCeiling() bool {
 	p := &q.s.Policy
 	return p.HasCeiling && q.ledger.slots+q.ledger.onTop > p.MaxMembers
 }
 
-// surgeAllowed is how many slots above the desired number may stay: no more
-// than there is work left that could be rolled now, or than are kept for work
-// that pauses. A rollout that does not go on keeps those that have served.
+// surgeAllowed returns how many slots above the desired number may stay: no more than can
+// be rolled now, or are kept for members in use. A stopped rollout keeps the surge members
+// that have served.
 func (q *pass) surgeAllowed() int {
 	switch {
 	case q.desired() == 0:
@@ -183,22 +180,22 @@ func (q *pass) surgeAllowed() int {
 		return min(q.surgeRoom(), q.recycled())
 	case q.gate == PausedRollout || q.gate == ManualPolicy || q.failing:
 		return max(q.settledSurge(), min(q.surgeRoom(), q.recycled()))
-	case q.s.WindowShut: // what began inside is finished outside, or it would begin anew for ever
+	case q.s.WindowShut: // finish outside the window what began inside, or surge would be made and removed for ever
 		return min(q.surgeMost(), q.s.Surge, q.excess(), q.takeableInWindow())
 	}
 	return max(q.surgeRoom(), q.surgeForInUse())
 }
 
-// surgeKeepFactor is how many times as long as it took to boot a surge body stays free
-// for members that turned busy.
+// surgeKeepFactor times its boot time is how long a surge body stays free for members in
+// use.
 const surgeKeepFactor = 3
 
-// keptUntil is until when the body stays free for such members.
+// keptUntil returns until when the body stays free for members in use.
 func (m *Member) keptUntil() time.Time { return m.ServedSince.Add(surgeKeepFactor * m.BootTook) }
 
-// surgeForInUse is how many surge slots stay for members that turned busy or were
-// claimed after they were made, so that one is there in their next pause: while
-// the body boots, and until it has been free for a few times as long.
+// surgeForInUse returns how many surge slots stay for members that became busy or claimed
+// after those were made, so that a body is ready in their next pause: while the body boots,
+// and until it has been free for a few times as long.
 func (q *pass) surgeForInUse() int {
 	n := min(q.surgeMost(), q.s.Surge, q.excess(), q.ledger.staleInUse)
 	if n <= 0 {
@@ -222,7 +219,7 @@ func (q *pass) surgeForInUse() int {
 	return min(n, fresh)
 }
 
-// surgeMost is how many surge slots there may be at most.
+// surgeMost returns the largest number of surge slots that the policy allows.
 func (q *pass) surgeMost() int {
 	p := &q.s.Policy
 	if p.HasCeiling {
@@ -231,8 +228,8 @@ func (q *pass) surgeMost() int {
 	return p.surge()
 }
 
-// settledSurge is how many of the surge slots stay while the rollout does not
-// go on: those that have served, and the one on probation.
+// settledSurge returns how many surge slots stay while the rollout is stopped: those that
+// have served, and the slot on probation.
 func (q *pass) settledSurge() int {
 	pending := 0
 	for _, i := range q.irregular {
@@ -248,7 +245,7 @@ func (q *pass) settledSurge() int {
 	return n
 }
 
-// takeableNow is how many members in service could be taken now, but for the pool's
+// takeableNow returns how many members in service could be taken now, apart from the pool's
 // own limits.
 func (q *pass) takeableNow() int {
 	if q.s.WindowShut {
@@ -257,21 +254,21 @@ func (q *pass) takeableNow() int {
 	return q.takeableInWindow()
 }
 
-// takeableInWindow is how many could be, if it were not for a window: stale ones as far
-// as the partition lets them, and those that somebody asked to recycle.
+// takeableInWindow returns how many could be taken if a window were open: stale members as
+// far as the partition allows, and members to be recycled.
 func (q *pass) takeableInWindow() int {
 	stale := min(q.ledger.takeable-q.ledger.asked-q.taken, q.ledger.offTarget-q.partition())
 	return max(0, stale, q.ledger.askedStale) + max(0, q.ledger.asked)
 }
 
-// surgesOnlyForRecycled reports whether a surge slot is to stand in for a member that somebody
-// asked to recycle and that the partition keeps off the target.
+// surgesOnlyForRecycled reports whether surge may only replace a recycled member that the
+// partition keeps off the target.
 func (q *pass) surgesOnlyForRecycled() bool {
 	return q.ledger.askedStale > 0 && q.ledger.offTarget-q.ledger.askedStale < q.partition()
 }
 
-// surge makes slots above the desired number, beside what may be unavailable:
-// for drift that may be rolled, and for members that somebody asked to recycle.
+// surge makes slots above the desired number, in addition to maxUnavailable: for drift that
+// may be rolled, and for members to be recycled.
 func (q *pass) surge() {
 	if q.resizing || q.s.WindowShut || q.ledger.noRoom > 0 {
 		return
