@@ -1,9 +1,9 @@
 package rollout
 
-// Collision names the two fields of a pool's spec that keep a rollout under this
-// policy from ever ending, whatever the members do; empty if there are none.
-// The engine then says FloorUnreachable and takes no member. That both budgets
-// are written as 0, which pauses a rollout, is told by Zero as well.
+// Collision names the two spec fields under which no rollout can ever end, whatever the
+// members do; empty if there are none. The plan then says FloorUnreachable and takes no
+// member. It also names the two budgets if both are written as 0, which pauses a rollout
+// ([Policy].Zero).
 func (p *Policy) Collision() (field, other string) {
 	const (
 		replicas, most      = "replicas", "maxMembers"

@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// CheckInvariants checks a plan for the snapshot against the promises, and
-// returns all that it breaks, joined. It counts for itself and trusts nothing
-// that the plan says about itself. The promises speak of actions: nobody can
-// promise that a state stays legal when its limits are lowered.
+// CheckInvariants checks a plan against the promises of the design and returns all
+// violations, joined. It counts for itself and trusts nothing that the plan says about
+// itself. It checks actions only: a state can break a limit that was lowered.
 func CheckInvariants(s *Snapshot, p *Plan) error {
 	c := &checker{s: s, target: s.Target, byIndex: map[int]*Member{}, acted: map[int]bool{}}
 	for i := range s.Members {
@@ -21,7 +20,7 @@ func CheckInvariants(s *Snapshot, p *Plan) error {
 	return errors.Join(c.errs...)
 }
 
-// checker counts what is true before and after a plan.
+// checker holds the counts before and after a plan.
 type checker struct {
 	s       *Snapshot
 	byIndex map[int]*Member
@@ -34,7 +33,8 @@ type checker struct {
 	made, filled, surge     int
 	work, onTop, kept       int
 	sized, unsure           int
-	// stood: the plan makes the target the current revision, which nothing holds up.
+	// stood: the plan makes the target the current revision, so its unsettled bodies hold
+	// nothing up.
 	unsettled, serving, stood bool
 	target                    Record
 }
@@ -178,8 +178,7 @@ func (c *checker) disrupt(a *Action, m *Member) {
 	}
 }
 
-// requested checks that who asks for another body goes through the same gates
-// as a rollout.
+// requested checks that a recycle passes the same gates as a rollout.
 func (c *checker) requested(a *Action, m *Member) {
 	switch {
 	case !m.Asked && !m.Skipped:
@@ -191,7 +190,7 @@ func (c *checker) requested(a *Action, m *Member) {
 	}
 }
 
-// take counts a member in service that goes.
+// take counts a member in service that is taken.
 func (c *checker) take(m *Member) {
 	c.taken++
 	c.up--
@@ -235,8 +234,8 @@ func (c *checker) drift(a *Action, m *Member) {
 	}
 }
 
-// birth checks rule 5 for a slot's grant: a revision that has failed spreads no
-// further than to the one slot on probation.
+// birth checks rule 5 for a grant: a failed revision is tried by the one slot on probation
+// only.
 func (c *checker) birth(a *Action) {
 	if a.Revision == "" || a.Revision != c.target.ID || c.s.Current.ID == "" || c.s.Current.ID == c.target.ID {
 		return
@@ -252,14 +251,14 @@ func (c *checker) birth(a *Action) {
 	}
 }
 
-// total checks what only the whole plan shows.
+// total checks the sums of the whole plan.
 func (c *checker) total() {
 	p := &c.s.Policy
 	if c.rolled > 0 && c.unsettled && !c.serving && !c.stood && c.target.ID != c.s.Current.ID {
 		c.failf("rule 5: %d members are taken although a body of the target is unsettled, and none serves", c.rolled)
 	}
 	if c.taken > 0 {
-		alone := p.Warm && p.HasFloor && c.rolling == 1 // a floor lets one roll whatever the room says
+		alone := p.Warm && p.HasFloor && c.rolling == 1 // a floor lets one roll whatever the room is
 		if room := c.up - (p.Desired - p.MaxUnavailable); room < 0 && !alone {
 			c.failf("rule 4: %d members are taken, which leaves room %d", c.taken, room)
 		}
@@ -311,7 +310,7 @@ func (c *checker) size() {
 	}
 }
 
-// stale tells whether the member's body is on another revision than the target.
+// stale reports whether the member's body is on another revision than the target.
 func (c *checker) stale(m *Member) bool {
 	switch {
 	case !m.Body || m.Runs == c.s.Target.ID:

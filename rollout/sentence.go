@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// stuckSentence is said of one member that is unreachable, the others not.
+// stuckSentence is the message for one unreachable member of a pool that can be reached.
 const stuckSentence = "what is to be written to it is refused for what it is; the pool's condition Stalled says why"
 
-// because says a reason to a person.
+// because returns the message of a reason, with names and numbers.
 func (q *pass) because(r Reason) string {
 	switch r {
 	case FloorUnreachable:
@@ -35,8 +35,8 @@ func (q *pass) because(r Reason) string {
 	return r.Sentence()
 }
 
-// usedBy names the first member that uses up what may be out of service, why,
-// and what would let a rollout go on.
+// usedBy names the first member that uses up the limit, preferably one that does not come
+// back by itself, and what would let the rollout go on.
 func (q *pass) usedBy() string {
 	n := q.ledger.out
 	if n == 0 {
@@ -56,8 +56,8 @@ func (q *pass) usedBy() string {
 // staysDown reports whether the member is down and does not come back by itself.
 func staysDown(m *Member) bool { return m.NoRoom || m.Phase == Failed || m.Phase == Unready }
 
-// steadyUse says of a warm pool that members are always missing from it while
-// claims come and go, and which field lets a rollout go on all the same.
+// steadyUse explains a warm pool that always misses members while claims come and go, and
+// names the field that lets a rollout go on.
 func (q *pass) steadyUse() string {
 	if !q.s.Policy.Warm || q.s.Policy.HasFloor || q.ledger.onTop == 0 && q.s.Waiting == 0 {
 		return ""
@@ -86,8 +86,8 @@ func whyDown(m *Member) string {
 	return " is on its way into service"
 }
 
-// probationSentence says who tries a target again that failed, or who keeps it
-// from being tried.
+// probationSentence says which member tries the failed target again, or which one prevents
+// that.
 func (q *pass) probationSentence() string {
 	const failed = "a body of the target failed, and none has served for long enough since"
 	const rest = "nothing else in service is taken until it has"
@@ -120,7 +120,7 @@ func (q *pass) whyNoSurge() string {
 	return ""
 }
 
-// whyKept says what keeps a slot that failed as it is.
+// whyKept says why a failed slot is kept as it is.
 func whyKept(m *Member) string {
 	switch guard := m.guard(BodyFailed); {
 	case guard == Claimed:
@@ -181,13 +181,12 @@ func (q *pass) rollbackSentence() string {
 		whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
 }
 
-// whatFailed says how many bodies failed, and in how many slots, and of the last
-// one in its own words why.
+// whatFailed says how many bodies failed, in how many slots, and how the last one failed.
 func whatFailed(r *Record) string {
 	return fmt.Sprintf("%s of revision %s failed, in %s, which reaches update.failureLimit%s", bodies(r.Failed), r.ID, slotsOf(r.slots()), lastOf(r))
 }
 
-// lastWords says of the last failure of the target whose it was, and why.
+// lastWords says which member failed last on the target, and why.
 func (q *pass) lastWords() string { return lastOf(&q.target) }
 
 func lastOf(r *Record) string {
@@ -216,7 +215,7 @@ func slotsOf(n int) string {
 	return fmt.Sprintf("%d slots", n)
 }
 
-// wayOut names what a person can do about a revision that failed.
+// wayOut says what a person can do about a failed revision.
 func (q *pass) wayOut() string {
 	pool := q.s.Pool
 	if pool == "" {
@@ -228,8 +227,8 @@ func (q *pass) wayOut() string {
 	return fmt.Sprintf("correct the template (pawl diff %s shows what it changed), or take it back (pawl undo %s), or try it once more (pawl retry %s)", pool, pool, pool)
 }
 
-// Explain says in one sentence why the member, as the snapshot had it, is not
-// updated, or that it is.
+// Explain returns one sentence: why the member, as in the snapshot, is not updated, or that
+// it is.
 func (p *Plan) Explain(m *Member) string {
 	v, request := find(p.Verdicts, m.Index), find(p.Requests, m.Index)
 	switch {
@@ -251,8 +250,8 @@ func (p *Plan) Explain(m *Member) string {
 	}
 }
 
-// requestReason is what keeps a member from being replaced as somebody asked; Next or
-// RollingMember for nothing, empty if there is nothing to replace.
+// requestReason returns the reason why a member is not recycled: Next or RollingMember if
+// it is; empty if there is no body to replace.
 func (q *pass) requestReason(m *Member) Reason {
 	switch {
 	case !m.Body || m.Phase == Quarantined || m.Deleting || m.Disrupted() && m.Disruption.Cause != Requested:
@@ -271,7 +270,7 @@ func (q *pass) requestReason(m *Member) Reason {
 	return Next
 }
 
-// sentence says what happens next in the pool, or who has to do what.
+// sentence returns Plan.Next.
 func (q *pass) sentence() string {
 	u := q.plan.Updated
 	switch {
@@ -293,7 +292,7 @@ func (q *pass) sentence() string {
 	return u.Message
 }
 
-// deletionSentence says what a pool that is deleted waits for.
+// deletionSentence says what the deletion of a pool waits for.
 func (q *pass) deletionSentence() string {
 	n, first := 0, (*Member)(nil)
 	for i := range q.s.Members {
@@ -309,8 +308,7 @@ func (q *pass) deletionSentence() string {
 	return fmt.Sprintf("the pool is deleted; %s: member %d%s: %s", membersStay(n), first.Index, more(n-1), whyStays(first))
 }
 
-// excessSentence names the first slot that is too many and cannot be removed, and
-// why; empty if there is none.
+// excessSentence names the first excess slot that cannot be removed, and why.
 func (q *pass) excessSentence() string {
 	for i := range q.s.Members {
 		m := &q.s.Members[i]
@@ -322,7 +320,7 @@ func (q *pass) excessSentence() string {
 	return fmt.Sprintf("%s more than the size asks for, and stay until as many are in service as it does ask for", are(max(1, q.excess()-q.allowedSurge)))
 }
 
-// whyStays says what keeps a member from being removed.
+// whyStays says why a member is not removed.
 func whyStays(m *Member) string {
 	switch guard := m.guard(ScaleDown); {
 	case guard != "":

@@ -1,7 +1,6 @@
 package rollout
 
-// takeBack withdraws the disruptions of members that only drain and are not to
-// go any more.
+// takeBack withdraws the disruptions of draining members that need not go any more.
 func (q *pass) takeBack() {
 	if q.ledger.disrupted == 0 {
 		return
@@ -17,22 +16,22 @@ func (q *pass) takeBack() {
 	}
 }
 
-// drains tells whether the member is disrupted, and its end has not begun.
+// drains reports whether the member is disrupted and its end has not begun.
 func (m *Member) drains() bool {
 	return m.Disrupted() && !m.Deleting && !m.Stuck && m.Body && m.Phase != Terminating && m.Phase != Updating &&
 		(!m.lost() || m.Disruption.Cause == ScaleDown)
 }
 
-// undo brings the member back as what it is.
+// undo withdraws the disruption, and the member stays as it is.
 func (q *pass) undo(i int, why Why) {
 	m := &q.s.Members[i]
 	rev := m.Runs
 	switch {
 	case rev != "":
 	case m.Disruption.Remove:
-		rev = m.Wants // as what it was adopted, if it was
+		rev = m.Wants // the revision as which it was adopted, if it was
 	case q.current.ID != q.target.ID:
-		rev = q.current.ID // stays stale, although nobody can tell what it runs
+		rev = q.current.ID // stays stale, although its revision is unknown
 	}
 	if m.leaving() {
 		q.ledger.leaving--
@@ -53,8 +52,8 @@ func (q *pass) undo(i int, why Why) {
 	q.act(i, a)
 }
 
-// correctGrants gives slots without a body what may be born in them now, if that is
-// something else than before, and adopts members of unknown revision.
+// correctGrants gives each slot without a body the revision that may be born there now, and
+// adopts members of unknown revision.
 func (q *pass) correctGrants() {
 	if q.ledger.unborn == 0 && q.plan.Counts.Unknown == 0 {
 		return
@@ -86,7 +85,7 @@ func (q *pass) setGrant(i int, rev Revision) {
 	q.act(i, Action{Kind: Grant, Revision: rev, Why: why})
 }
 
-// undoReason is why the disruption is withdrawn; empty if it is not.
+// undoReason returns why the disruption is withdrawn; empty if it is not.
 func (q *pass) undoReason(m *Member) Why {
 	switch m.Disruption.Cause {
 	case ScaleDown:
@@ -110,7 +109,7 @@ func (q *pass) undoReason(m *Member) Why {
 	case m.Skipped && m.served():
 		return WhyTurnedHeld
 	case !m.served():
-		return "" // what never served is no loss
+		return "" // losing it costs nothing
 	case q.gate == ManualPolicy || q.gate == PausedRollout:
 		return WhyPaused
 	case q.halted || q.failing && m.Index != q.probation:
@@ -119,8 +118,8 @@ func (q *pass) undoReason(m *Member) Why {
 	return ""
 }
 
-// recycleUndone is why a body that somebody asked to replace stays; empty if it
-// goes. What never served is no loss.
+// recycleUndone returns why a recycle is withdrawn; empty if it is not. Losing a body that
+// never served costs nothing.
 func (m *Member) recycleUndone() Why {
 	switch why := m.guardReason(); {
 	case why != "":
@@ -133,8 +132,8 @@ func (m *Member) recycleUndone() Why {
 	return ""
 }
 
-// guardReason is why a body that is to go stays, work or a hold that came meanwhile;
-// empty for nothing.
+// guardReason returns why a disrupted body stays, work or a hold that began after the
+// decision; empty for none.
 func (m *Member) guardReason() Why {
 	switch m.guard(m.Disruption.Cause) {
 	case "":

@@ -2,79 +2,77 @@ package rollout
 
 import "time"
 
-// BodyState is how a body was found.
+// BodyState is the observed state of a body.
 type BodyState uint8
 
 // The states of a body.
 const (
-	// Absent: there is none of this slot.
+	// Absent: the slot has no body.
 	Absent BodyState = iota
-	// Booting: it is there and not ready.
+	// Booting: the body exists and is not ready.
 	Booting
-	// Ready: it serves.
+	// Ready: the body is ready.
 	Ready
-	// Exited: it has ended by itself and does not come back.
+	// Exited: the body has exited and does not come back.
 	Exited
-	// Stopping: it was told to go and is not gone.
+	// Stopping: the body is being deleted.
 	Stopping
 )
 
-// Sight is what was seen of a slot's body.
+// Sight is what was observed of a slot's body.
 type Sight struct {
 	State BodyState
-	// Drained: what comes before the end is done.
+	// Drained: the drain is done.
 	Drained bool
 }
 
-// Effect is what has to be done to a body.
+// Effect is what the caller does to a body after a step.
 type Effect uint8
 
 // The effects.
 const (
-	// Nothing has to be done.
+	// Nothing: no effect.
 	Nothing Effect = iota
-	// CreateBody: make the body of [Member.NextIncarnation] on Wants, then
-	// record [Member.Born], [Member.Refused] or [Member.WithoutRoom].
+	// CreateBody: create the body of [Member.NextIncarnation] on Wants, then record
+	// [Member.Born], [Member.Refused] or [Member.WithoutRoom].
 	CreateBody
-	// DrainBody: begin or continue the drain. If that is done at once, step
-	// again with Drained, and record nothing; otherwise record the member.
+	// DrainBody: begin or continue the drain. If it is done at once, step again with
+	// Drained without recording anything; otherwise record the member.
 	DrainBody
-	// UndrainBody: take the drain back, then record the member.
+	// UndrainBody: undo the drain, then record the member.
 	UndrainBody
-	// UpdateBody: make the body what Wants says, as [Member.NextIncarnation], then
-	// record [Member.Updated] or [Member.Refused]. That it updates is recorded
-	// already.
+	// UpdateBody: update the body to Wants, as [Member.NextIncarnation], then record
+	// [Member.Updated] or [Member.Refused]. The phase Updating is recorded already.
 	UpdateBody
-	// DeleteBody: tell it to go. That it terminates is recorded already.
+	// DeleteBody: delete the body. The phase Terminating is recorded already.
 	DeleteBody
-	// DropSlot: the body is gone, and the slot goes too.
+	// DropSlot: the body is gone; delete the slot.
 	DropSlot
 )
 
-// Lifecycle is what the template and the policy say about a body's life.
+// Lifecycle holds the times of a body's life from the template and the policy.
 type Lifecycle struct {
-	// BootTimeout is how long a body may take until it is ready, and how long
-	// one that has served may be down.
+	// BootTimeout is the longest time from birth until a body is ready, and the longest
+	// that a body which has served may be down.
 	BootTimeout time.Duration
-	// MinReady is how long it has to be ready until it is in service.
+	// MinReady is how long a body has to be ready before it is in service.
 	MinReady time.Duration
-	// RecoverAfter is how long it has to be in service until it has recovered.
+	// RecoverAfter is how long a body has to be in service to have recovered.
 	RecoverAfter time.Duration
 }
 
-// Transition is what a step comes to.
+// Transition is the result of a step.
 type Transition struct {
-	// Member is the slot as it is to be recorded, if it differs, before Do is
-	// done; after it with UndrainBody.
+	// Member is to be recorded if it differs: before Do, with UndrainBody after it.
 	Member Member
 	Do     Effect
-	// Wake is when time alone brings the next step; zero for never.
+	// Wake is when the next step is due without any other change; zero for never.
 	Wake time.Time
 }
 
-// Step moves a slot one step through its life. The caller records the member
-// and does the effect, in the order that [Transition] and [Effect] say, and
-// steps again, until nothing changes.
+// Step moves a slot one step through its life. The caller records the member and carries
+// out the effect, in the order given by [Transition] and [Effect], and steps again until
+// nothing changes.
 func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	m = m.asOf(now)
 	switch {
@@ -91,9 +89,8 @@ func Step(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	}
 }
 
-// asOf is the slot as it is at the time: what was written by a clock that was
-// ahead counts as written now, and what an earlier version did not write is
-// filled in.
+// asOf returns the slot at the time. Times from a clock that was ahead become now, and
+// fields that an earlier version did not write are filled in.
 func (m Member) asOf(now time.Time) Member {
 	for _, t := range []*time.Time{&m.BornAt, &m.PhaseSince, &m.ServedSince, &m.DownSince, &m.UnsettledSince, &m.RecoveredAt} {
 		*t = notAfter(*t, now)
@@ -105,7 +102,7 @@ func (m Member) asOf(now time.Time) Member {
 	return m
 }
 
-// notAfter is the time, or now if a clock that was ahead wrote it.
+// notAfter returns the earlier of t and now; t if now is zero.
 func notAfter(t, now time.Time) time.Time {
 	if t.After(now) && !now.IsZero() {
 		return now
@@ -113,8 +110,8 @@ func notAfter(t, now time.Time) time.Time {
 	return t
 }
 
-// nextAttempt is when the next birth is tried, no later than a clock that is
-// right can have written it.
+// nextAttempt returns when the next birth is tried, with a bound for times from a clock
+// that was ahead.
 func (m *Member) nextAttempt(now time.Time) time.Time {
 	if !m.NextAttempt.After(now) {
 		return m.NextAttempt
@@ -122,8 +119,8 @@ func (m *Member) nextAttempt(now time.Time) time.Time {
 	return notAfter(m.NextAttempt, now.Add(BackoffAfter(max(1, int(m.Attempts)))))
 }
 
-// backsOff reports whether the next birth waits: what failed was of the same
-// revision, or there was no room.
+// backsOff reports whether the next birth waits for its backoff: it is of the revision that
+// failed, or there was no capacity.
 func (m *Member) backsOff(now time.Time) bool {
 	return now.Before(m.NextAttempt) && (m.NoRoom || m.Wants == m.Runs)
 }
@@ -156,18 +153,18 @@ func stepDisrupted(m Member, seen Sight, l Lifecycle, now time.Time) Transition 
 	return Transition{Member: m.leaveService(seen, l, now).enter(Terminating, now)}
 }
 
-// returns reports whether a body that was to be replaced because it failed is
-// ready before its end has begun. In service again, held or busy, it waits for
-// the engine to withdraw that.
+// returns reports whether a body that was to be replaced as failed is ready before its end
+// has begun. In service again, held or busy, it waits for the engine to withdraw the
+// disruption.
 func (m *Member) returns(seen Sight) bool {
 	return m.Disrupted() && m.Disruption.Cause == BodyFailed && !m.leaving() && m.served() && seen.State == Ready &&
 		m.Phase != Updating && m.Phase != Draining
 }
 
-// updates tells whether the body is to become another revision where it is.
+// updates reports whether the body is to be updated in place.
 func (m *Member) updates() bool { return m.Disrupted() && m.Disruption.Update && !m.leaving() }
 
-// stepUpdating applies the grant to the body, once there is one.
+// stepUpdating applies the grant to the body, once there is a grant.
 func stepUpdating(m Member, now time.Time) Transition {
 	switch {
 	case m.Wants == "":
@@ -178,14 +175,14 @@ func stepUpdating(m Member, now time.Time) Transition {
 	return Transition{Member: m, Do: UpdateBody}
 }
 
-// mustWait tells whether the end may not begin after all: the engine is about
-// to withdraw what it decided when the member was idle.
+// mustWait reports whether the end may not begin, because the member is now protected: the
+// engine is about to withdraw the disruption.
 func (m *Member) mustWait(seen Sight) bool {
 	if m.Deleting || !m.Disrupted() {
 		return false
 	}
 	c := m.Disruption.Cause
-	return m.guard(c) != "" && (c != BodyFailed || seen.State == Ready) // it is back
+	return m.guard(c) != "" && (c != BodyFailed || seen.State == Ready) // the body is back
 }
 
 // stepPending waits for a grant and for the end of a backoff.
@@ -199,9 +196,8 @@ func stepPending(m Member, now time.Time) Transition {
 	return Transition{Member: m, Do: CreateBody}
 }
 
-// stepGone is for a body that has ended by itself, or vanished. Only an end of
-// its own counts against its revision; either delays the next birth, unless the
-// body had recovered.
+// stepGone records that the body has exited or vanished. Only an exit counts against its
+// revision. Both delay the next birth, unless the body had recovered.
 func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	if m.Phase != Failed {
 		m = m.leaveService(seen, l, now)
@@ -212,8 +208,8 @@ func stepGone(m Member, seen Sight, l Lifecycle, now time.Time) Transition {
 	return Transition{Member: m}
 }
 
-// early reports whether the failure of the body counts against a target: it never
-// recovered, or had served for a short time only.
+// early reports whether the body's failure counts against the target: it never recovered,
+// or served only for a short time.
 func (m *Member) early(l Lifecycle, now time.Time) bool {
 	if !m.served() || !m.recovered() {
 		return true
@@ -225,9 +221,8 @@ func (m *Member) early(l Lifecycle, now time.Time) bool {
 	return until.Sub(m.BornAt.Add(m.BootTook)) < recoveryFactor*l.RecoverAfter
 }
 
-// leaveService records that the body is not in service any more, and what is to be
-// remembered of its service: whether it recovered, or went down before it did.
-// One that is in health when its claim ends has recovered.
+// leaveService records that the body went out of service, and whether it had recovered or
+// is unsettled. A body that is healthy when its claim ends has recovered.
 func (m Member) leaveService(seen Sight, l Lifecycle, now time.Time) Member {
 	if !m.served() || !m.DownSince.IsZero() {
 		return m
@@ -250,8 +245,8 @@ func (m Member) leaveService(seen Sight, l Lifecycle, now time.Time) Member {
 	return m
 }
 
-// stepReady brings a ready body into service. One that never served and has
-// failed stays so: it was counted.
+// stepReady brings a ready body into service. A failed body that never served stays Failed:
+// its failure is counted.
 func stepReady(m Member, l Lifecycle, now time.Time) Transition {
 	switch {
 	case m.Phase == Failed && !m.served():
@@ -270,9 +265,9 @@ func stepReady(m Member, l Lifecycle, now time.Time) Transition {
 	return Transition{Member: m.serve(Available, now)}
 }
 
-// stepDown waits for a body that is not ready: until it has been on its way for
-// bootTimeout or, once it has served, until it was last in service bootTimeout
-// and minReady ago, or has been unsettled for bootTimeout.
+// stepDown waits for a body that is not ready. It fails after BootTimeout or, once it has
+// served, when it was last in service BootTimeout and MinReady ago, or has been unsettled
+// for BootTimeout.
 func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	if m.Phase == Failed {
 		return Transition{Member: m}
@@ -298,8 +293,8 @@ func stepDown(m Member, l Lifecycle, now time.Time) Transition {
 	return Transition{Member: m.fail(m.early(l, now), now), Do: do}
 }
 
-// fail records that the body failed. The next birth waits the longer the more
-// bodies in a row did not recover.
+// fail records that the body failed. The backoff before the next birth grows with the
+// number of bodies in a row that did not recover.
 func (m Member) fail(early bool, now time.Time) Member {
 	m.FailedEarly = early
 	if !m.recovered() {
@@ -317,8 +312,8 @@ func (m Member) enter(p Phase, now time.Time) Member {
 	return m
 }
 
-// forgetRelapse forgets that a body recovered that failed later, before the slot goes
-// on.
+// forgetRelapse forgets the recovery of a body that failed later, before the slot leaves
+// that phase.
 func (m Member) forgetRelapse() Member {
 	if m.relapsed() && m.recovered() {
 		m.Recovered, m.RecoveredAt = "", time.Time{}
@@ -340,14 +335,14 @@ func (m Member) serve(p Phase, now time.Time) Member {
 	return m
 }
 
-// backOff delays the next birth, the longer the more came to nothing in a row.
+// backOff delays the next birth, longer after each failed attempt in a row.
 func (m Member) backOff(now time.Time) Member {
 	m.Attempts = min(m.Attempts+1, 1<<20)
 	m.NextAttempt = now.Add(BackoffAfter(int(m.Attempts)))
 	return m
 }
 
-// pending records that the body is gone and the next one cannot come yet.
+// pending records that the body is gone and the next birth has to wait.
 func (m Member) pending(now time.Time) Member {
 	if m.Phase == Pending {
 		return m
@@ -358,8 +353,8 @@ func (m Member) pending(now time.Time) Member {
 	return m.without(Pending, now)
 }
 
-// stopped records how long it took until the body was gone: from the decision,
-// if that is what the disruption dates from.
+// stopped records how long the end of the body took, from the decision if the disruption
+// dates from then.
 func (m Member) stopped(now time.Time) Member {
 	if m.Phase != Terminating {
 		return m
@@ -372,7 +367,7 @@ func (m Member) stopped(now time.Time) Member {
 	return m
 }
 
-// without records that there is no body.
+// without records that the slot has no body.
 func (m Member) without(p Phase, now time.Time) Member {
 	m = m.forgetRelapse()
 	m.DownSince = m.outSince()
@@ -381,7 +376,7 @@ func (m Member) without(p Phase, now time.Time) Member {
 	return m.enter(p, now)
 }
 
-// NextIncarnation is the number of the body that comes next.
+// NextIncarnation returns the number of the next body.
 func (m *Member) NextIncarnation() int64 {
 	if m.Phase == Pending && m.Incarnation > 0 {
 		return m.Incarnation
@@ -389,14 +384,14 @@ func (m *Member) NextIncarnation() int64 {
 	return m.Incarnation + 1
 }
 
-// Born records the birth of the next body.
+// Born returns the member after the birth of the next body.
 func (m Member) Born(now time.Time) Member {
 	next := m.NextIncarnation()
 	m = m.stopped(now)
 	m.Incarnation = next
 	m = m.without(m.Phase, now)
 	if m.NoRoom || m.Wants != m.Runs {
-		m.Attempts = 0 // another revision starts clean
+		m.Attempts = 0 // another revision starts without failed attempts
 	}
 	m.Phase, m.PhaseSince, m.BornAt = Provisioning, now, now
 	m.Body, m.Runs = true, m.Wants
@@ -404,7 +399,7 @@ func (m Member) Born(now time.Time) Member {
 	return m
 }
 
-// Updated records that the body has become what was wanted. It is the next
+// Updated returns the member after its body was updated to Wants. It is the next
 // incarnation, and has to come into service like any other.
 func (m Member) Updated(now time.Time) Member {
 	m = m.Born(now)
@@ -412,9 +407,8 @@ func (m Member) Updated(now time.Time) Member {
 	return m
 }
 
-// Refused records that the next body cannot be created as it is, or that the
-// body cannot become what was wanted, and stays. It counts as a body of its
-// revision that failed.
+// Refused returns the member after the API rejected the next body, or the update of the
+// present one, which then stays. It counts as a failed body of its revision.
 func (m Member) Refused(now time.Time) Member {
 	stays := m.Phase == Updating && m.updates()
 	m = m.Born(now).backOff(now)
@@ -422,7 +416,7 @@ func (m Member) Refused(now time.Time) Member {
 	return m
 }
 
-// WithoutRoom records that there is no capacity for the next body now.
+// WithoutRoom returns the member after a birth for which there was no capacity.
 func (m Member) WithoutRoom(now time.Time) Member {
 	m = m.pending(now)
 	if m.Incarnation == 0 {
@@ -432,11 +426,12 @@ func (m Member) WithoutRoom(now time.Time) Member {
 	return m.backOff(now)
 }
 
-// Bounds of BackoffAfter.
+// The range of BackoffAfter.
 const firstBackoff, longestBackoff = 10 * time.Second, 10 * time.Minute
 
-// BackoffAfter is the time between the n-th failed attempt in a row and the
-// next one: ten seconds, doubled each time, ten minutes at most.
+// BackoffAfter returns the time between the n-th failed attempt in a row and the next one:
+// ten seconds for the first, doubled for each further one, at most ten minutes; 0 for n <
+// 1.
 func BackoffAfter(n int) time.Duration {
 	if n < 1 {
 		return 0

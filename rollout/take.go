@@ -1,7 +1,6 @@
 package rollout
 
-// rollUp takes stale members that are in service, one for each that the
-// ledger has room for.
+// rollUp takes stale members in service, as many as the ledger allows.
 func (q *pass) rollUp() {
 	q.allowed = max(0, q.ledger.offTarget-q.partition())
 	q.partitionEdge = q.findPartitionEdge()
@@ -26,9 +25,9 @@ func (q *pass) rollUp() {
 	}
 }
 
-// slack is how many members may be taken for the number that serve. A warm pool
-// in steady use is always short of a member that is being made: with a floor one
-// may roll at a time whatever the room says.
+// slack returns how many members may be taken for the number in service. A warm pool in
+// steady use always misses a member that is being made: with a floor, one member may roll
+// at a time whatever room returns.
 func (q *pass) slack() int {
 	if q.steady() && q.ledger.rolling == 0 && q.plan.Counts.Repairing+q.dropped == 0 {
 		return max(q.room(), 1)
@@ -36,12 +35,12 @@ func (q *pass) slack() int {
 	return q.room()
 }
 
-// steady reports whether only the floor bounds a rollout of one at a time.
+// steady reports whether the floor alone limits a rollout of one member at a time.
 func (q *pass) steady() bool { return q.s.Policy.Warm && q.s.Policy.HasFloor }
 
-// mayTake reports whether members in service may be taken at all. While a
-// failure of the target is open none may but the one on probation, where every
-// slot that failed is gone and there can be no surge to try it.
+// mayTake reports whether members in service may be taken. While a failure of the target is
+// open, only the one on probation may, where every failed slot is gone and no surge slot
+// can try the target.
 func (q *pass) mayTake() bool {
 	if q.gate != FailedReplacement {
 		return q.gate == "" && !q.isUnproven()
@@ -50,19 +49,18 @@ func (q *pass) mayTake() bool {
 	return q.probation == probationInService && !p.Manual && !p.Paused && !q.resizing && !q.overdue
 }
 
-// takeable tells whether the member is in service, stale, and nobody's.
+// takeable reports whether the member is in service, stale and unprotected.
 func (q *pass) takeable(m *Member) bool {
 	return m.Free() && m.guard(Drift) == "" && !m.Skipped && !m.Stuck && q.revisionState(m) == stale && (!m.Asked || !q.acted(m))
 }
 
-// replaceOrRemove takes a member in service: it is replaced, but the last ones,
-// which surge slots stand in for, are removed instead, so that n members cost n
-// births.
+// replaceOrRemove replaces a member in service. The last members, for which there are surge
+// slots, are removed instead, so that n members cost n births.
 func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	m := &q.s.Members[i]
 	stale, work := q.takeable(m), q.takeableNow()
 	if q.gate != "" && c == Requested {
-		work = q.recycled() // nothing else is taken
+		work = q.recycled() // no other member is taken
 	}
 	if stale && m.Asked {
 		q.ledger.askedStale--
@@ -81,8 +79,8 @@ func (q *pass) replaceOrRemove(i int, c Cause, to Revision, why Why) {
 	q.ledger.takeable--
 }
 
-// findPartitionEdge is the last member in order that the partition lets go, or nil
-// if it lets all go.
+// findPartitionEdge returns the last member in order that may leave the partition; nil if
+// all may.
 func (q *pass) findPartitionEdge() *Member {
 	if q.partition() == 0 || q.allowed == 0 || q.allowed >= q.ledger.takeable-q.ledger.asked-q.taken {
 		return nil
@@ -93,7 +91,7 @@ func (q *pass) findPartitionEdge() *Member {
 	return nil
 }
 
-// limit is what keeps the members from being taken that nothing else keeps.
+// limit returns the reason why otherwise eligible members are not taken; Next for none.
 func (q *pass) limit() Reason {
 	switch {
 	case q.s.WindowShut:

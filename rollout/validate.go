@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// MaxSlots is the largest number of members that the engine plans for.
+// MaxSlots is the largest number of members in a plan.
 const MaxSlots = 1_000_000
 
-// Validate returns what is wrong with the snapshot but for the order of its
-// members, naming the field; nil if a plan can be made.
+// Validate returns an error that names the invalid field; nil if a plan can be made. The
+// order of the members is checked by [Snapshot.Plan].
 func (s *Snapshot) Validate() error {
 	if err := s.Policy.Validate(); err != nil {
 		return fmt.Errorf("policy: %w", err)
@@ -27,8 +27,8 @@ func (s *Snapshot) Validate() error {
 	return nil
 }
 
-// Validate returns what is wrong with the policy, naming the field: a number below 0
-// or above [MaxSlots], a negative time, an order that there is not.
+// Validate returns an error that names the invalid field: a number outside 0 to [MaxSlots],
+// a negative time, an unknown order.
 func (p *Policy) Validate() error {
 	if err := inBounds([]boundedNumber{
 		{"desired", p.Desired}, {"refillBelow", p.RefillBelow}, {"maxMembers", p.MaxMembers}, {"maxUnavailable", p.MaxUnavailable},
@@ -61,16 +61,16 @@ func inBounds(list []boundedNumber) error {
 	return nil
 }
 
-// ahead reports whether a clock that was ahead wrote some of the member, by a
-// second at least; now is in seconds. The next attempt is looked at where it
-// matters, but for one that is out of reach.
+// ahead reports whether a clock that was ahead by a second or more wrote a time of the
+// member; now is in Unix seconds. NextAttempt may be later than now, but not by more than
+// the longest backoff.
 func (m *Member) ahead(now int64) bool {
 	return m.PhaseSince.Unix() > now || m.ServedSince.Unix() > now || m.DownSince.Unix() > now || m.Disruption.Since.Unix() > now ||
 		m.BornAt.Unix() > now || m.UnsettledSince.Unix() > now || m.RecoveredAt.Unix() > now ||
 		m.NextAttempt.Unix() > now+int64(longestBackoff/time.Second)+1
 }
 
-// asOf is the snapshot with each stored time that is later than now as now.
+// asOf returns the snapshot with every stored time that is later than now set to now.
 func (s *Snapshot) asOf(now time.Time) *Snapshot {
 	out := *s
 	out.Members = slices.Clone(s.Members)
