@@ -26,7 +26,7 @@ func (a *Action) what(name string) string {
 	case Stand:
 		return fmt.Sprintf("revision %s becomes the current one", a.Revision)
 	case Undo:
-		return name + " is left in its place after all"
+		return "the disruption of " + name + " is withdrawn"
 	case Grant:
 		return fmt.Sprintf("%s is to be of %s", name, orNone(a.Revision))
 	case CreateSlot:

@@ -78,7 +78,7 @@ func (c *checker) count(m *Member) {
 
 func (c *checker) check(a *Action) {
 	if c.s.Unreadable != "" || c.s.WritesUnseen {
-		c.failf("rule 2: %s of %d although the world cannot be told", a.Kind, a.Index)
+		c.failf("rule 2: %s of %d although the pool could not be read", a.Kind, a.Index)
 	}
 	switch a.Kind {
 	case RecordFailure, Recover, Halt, Stand:
@@ -89,7 +89,7 @@ func (c *checker) check(a *Action) {
 		return
 	case CreateSlot:
 		if c.byIndex[a.Index] != nil {
-			c.failf("rule 11: slot %d is made twice", a.Index)
+			c.failf("rule 11: slot %d is made although it exists", a.Index)
 		}
 		c.byIndex[a.Index] = &Member{Index: a.Index, Phase: Pending}
 		if c.made++; c.s.Policy.HasCeiling && len(c.s.Members)+c.made > c.s.Policy.MaxMembers {
@@ -118,10 +118,10 @@ func (c *checker) check(a *Action) {
 		c.disrupt(a, m)
 	case Undo:
 		if m.Phase == Terminating || m.Phase == Updating || !m.Disrupted() {
-			c.failf("rule 9: %d is taken back although its end has begun, or it was not to go", a.Index)
+			c.failf("rule 9: member %d is taken back, which has begun to end or is not disrupted", a.Index)
 		}
 		if m.Rolling() && !m.served() && (!a.Disruption.Rolling || a.Disruption.Incarnation >= m.Incarnation) {
-			c.failf("rule 4: member %d forgets that it is rolling", a.Index)
+			c.failf("rule 4: member %d loses the mark Rolling", a.Index)
 		}
 		if m.leaving() {
 			c.stay++
@@ -145,16 +145,16 @@ func (c *checker) disrupt(a *Action, m *Member) {
 		c.failf("rule 1: held member %d is disrupted for drift", a.Index)
 	}
 	if a.Disruption.Update && (!m.Body || m.Claimed || a.Disruption.Remove || !c.s.Policy.InPlace) {
-		c.failf("member %d is updated in place, which it cannot be", a.Index)
+		c.failf("member %d cannot be updated in place", a.Index)
 	}
 	if m.Phase == Quarantined || m.Deleting || m.Stuck {
-		c.failf("member %d is not ours to disrupt", a.Index)
+		c.failf("member %d is disrupted although it is quarantined, stuck or being deleted", a.Index)
 	}
 	if a.Disruption.Incarnation != m.Incarnation {
 		c.failf("member %d: disruption of incarnation %d instead of %d", a.Index, a.Disruption.Incarnation, m.Incarnation)
 	}
 	if m.Rolling() && !a.Disruption.Rolling {
-		c.failf("rule 4: member %d forgets that it is rolling", a.Index)
+		c.failf("rule 4: member %d loses the mark Rolling", a.Index)
 	}
 	if a.Disruption.Remove {
 		if !m.leaving() {
@@ -182,7 +182,7 @@ func (c *checker) disrupt(a *Action, m *Member) {
 func (c *checker) requested(a *Action, m *Member) {
 	switch {
 	case !m.Asked && !m.Skipped:
-		c.failf("member %d is replaced on request, and nobody asked", a.Index)
+		c.failf("member %d is replaced on request, without a request", a.Index)
 	case m.Held:
 		c.failf("rule 1: held member %d is replaced on request", a.Index)
 	case m.InService():
@@ -213,7 +213,7 @@ func (c *checker) drift(a *Action, m *Member) {
 		c.failf("member %d is disrupted for drift although the rollout is paused", a.Index)
 	}
 	if m.Runs == a.Revision && !a.Disruption.Remove {
-		c.failf("member %d is disrupted for drift towards what it runs", a.Index)
+		c.failf("member %d is disrupted for drift although it runs that revision", a.Index)
 	}
 	if !m.InService() {
 		if m.served() {
@@ -224,10 +224,10 @@ func (c *checker) drift(a *Action, m *Member) {
 	c.take(m)
 	c.rolled++
 	if m.Skipped {
-		c.failf("member %d was skipped, and is taken for drift", a.Index)
+		c.failf("skipped member %d is taken for drift", a.Index)
 	}
 	if m.Runs == c.s.Target.ID {
-		c.failf("member %d is on the target, and taken for drift", a.Index)
+		c.failf("member %d is taken for drift although it is on the target", a.Index)
 	}
 	if c.target.Halted && c.target.ID != c.s.Current.ID {
 		c.failf("rule 5: member %d is taken although the rollout is halted", a.Index)
@@ -247,7 +247,7 @@ func (c *checker) birth(a *Action) {
 		return
 	}
 	if c.probation++; c.probation > 1 {
-		c.failf("rule 5: slot %d gets the target, which has failed, and is not the only one", a.Index)
+		c.failf("rule 5: slot %d gets the failed target, although another slot is on probation", a.Index)
 	}
 }
 
@@ -255,7 +255,7 @@ func (c *checker) birth(a *Action) {
 func (c *checker) total() {
 	p := &c.s.Policy
 	if c.rolled > 0 && c.unsettled && !c.serving && !c.stood && c.target.ID != c.s.Current.ID {
-		c.failf("rule 5: %d members are taken although a body of the target is unsettled, and none serves", c.rolled)
+		c.failf("rule 5: %d members are taken although a body of the target is unsettled and none is in service", c.rolled)
 	}
 	if c.taken > 0 {
 		alone := p.Warm && p.HasFloor && c.rolling == 1 // a floor lets one roll whatever the room is
@@ -277,7 +277,7 @@ func (c *checker) total() {
 	}
 	c.size()
 	if c.down > p.MaxInFlight {
-		c.failf("rule 3: %d members that served and are down are condemned at once", c.down)
+		c.failf("rule 3: %d members that served and are down are replaced at once", c.down)
 	}
 }
 

@@ -102,7 +102,7 @@ func (q *pass) read() {
 			return
 		}
 		if m.Phase > Quarantined || m.Incarnation < 0 {
-			q.invalid = fmt.Errorf("member %d: phase %s, incarnation %d; there are none such", m.Index, m.Phase, m.Incarnation)
+			q.invalid = fmt.Errorf("member %d: phase %s and incarnation %d; use a known phase and 0 or more", m.Index, m.Phase, m.Incarnation)
 			return
 		}
 		before = m.Index

@@ -157,7 +157,7 @@ func (q *pass) updatedCondition() Condition {
 	case c.Stale == 0 && c.Rolling == 0 && c.Unknown == 0 && q.ledger.offTarget == 0:
 		return Condition{True, "AllMembersCurrent", fmt.Sprintf("every body is on revision %s", q.target.ID)}
 	case c.Stale == 0 && c.Rolling == 0 && q.ledger.offTarget == c.Unknown:
-		return Condition{Unknown, "RevisionUnknown", "nobody can tell what some members run: " + members(c.Unknown)}
+		return Condition{Unknown, "RevisionUnknown", "the revision is unknown of " + members(c.Unknown)}
 	case p.Manual && c.Stale > 0:
 		return Condition{False, "TemplateChanged", fmt.Sprintf("%s not on revision %s; update.type is Manual", are(c.Stale), q.target.ID)}
 	case q.partition() > 0 && q.ledger.offTarget <= q.partition() && q.ledger.rolling == 0 && q.ledger.unborn == 0 && q.taken == 0 && !q.failing:

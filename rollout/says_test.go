@@ -64,7 +64,7 @@ func TestNew_names(t *testing.T) {
 		},
 		"a partition that was raised": {
 			"it takes no member back",
-			pool(3, policy(func(p *Policy) { p.Partition = 2 }), member(0, onTarget), member(1, onTarget)), func(p *Plan) string { return p.Updated.Message }, "takes no member back",
+			pool(3, policy(func(p *Policy) { p.Partition = 2 }), member(0, onTarget), member(1, onTarget)), func(p *Plan) string { return p.Updated.Message }, "are not taken back",
 		},
 		"a recycle while the size is brought about": {
 			"it waits for that",

@@ -6,7 +6,7 @@ import (
 )
 
 // stuckSentence is the message for one unreachable member of a pool that can be reached.
-const stuckSentence = "what is to be written to it is refused for what it is; the pool's condition Stalled says why"
+const stuckSentence = "writes to it are rejected; the pool's condition Stalled says why"
 
 // because returns the message of a reason, with names and numbers.
 func (q *pass) because(r Reason) string {
@@ -89,11 +89,11 @@ func whyDown(m *Member) string {
 // probationSentence says which member tries the failed target again, or which one prevents
 // that.
 func (q *pass) probationSentence() string {
-	const failed = "a body of the target failed, and none has served for long enough since"
-	const rest = "nothing else in service is taken until it has"
+	const failed = "a body of the target failed, and none has recovered since"
+	const rest = "no other member in service is taken until one has"
 	switch {
 	case q.probationInBackoff && !q.acted(q.member(q.probation)):
-		return fmt.Sprintf("%s; member %d tries the target after a pause, and %s", failed, q.probation, rest)
+		return fmt.Sprintf("%s; member %d tries the target after a backoff, and %s", failed, q.probation, rest)
 	case q.probation >= 0:
 		return fmt.Sprintf("%s; member %d tries the target, and %s", failed, q.probation, rest)
 	case q.keptFailure != nil:
@@ -130,9 +130,9 @@ func whyKept(m *Member) string {
 	case m.NoRoom:
 		return "failed on it and finds no room for its next body"
 	case m.Stuck:
-		return "failed on it, and what is to be written to it is refused"
+		return "failed on it, and writes to it are rejected"
 	case m.Phase == Terminating:
-		return "failed on it, and its body does not go"
+		return "failed on it, and its body does not terminate"
 	}
 	return "failed on it, and work may still run there"
 }
@@ -140,12 +140,12 @@ func whyKept(m *Member) string {
 // unprovenSentence says what is not known of the target yet.
 func (q *pass) unprovenSentence() string {
 	if q.overdue {
-		return "bodies of the target take far longer to come up than those of the current revision did: until one has, nothing in service is taken, and what is missing is born on the current revision"
+		return "bodies of the target take far longer to boot than those of the current revision did: until one is in service, no member in service is taken, and missing bodies are born on the current revision"
 	}
 	for _, i := range q.irregular {
 		m := &q.s.Members[i]
 		if m.Runs == q.target.ID && !m.UnsettledSince.IsZero() && !m.recovered() {
-			return fmt.Sprintf("member %d went down before it had served for long enough: nothing in service is taken until a body of the target has", m.Index)
+			return fmt.Sprintf("member %d went down before it had recovered: no member in service is taken until a body of the target has recovered", m.Index)
 		}
 	}
 	return Unproven.Sentence()
@@ -155,7 +155,7 @@ func (q *pass) partitionSentence() string {
 	if q.ledger.offTarget == q.partition() {
 		return fmt.Sprintf("all but %s on revision %s, as update.partition asks", are(q.ledger.offTarget), q.target.ID)
 	}
-	return fmt.Sprintf("all but %s on revision %s: fewer than update.partition (%d) keeps off it, which takes no member back", are(q.ledger.offTarget), q.target.ID, q.partition())
+	return fmt.Sprintf("all but %s on revision %s: fewer than update.partition (%d) asks for; updated members are not taken back", are(q.ledger.offTarget), q.target.ID, q.partition())
 }
 
 func (q *pass) pauseSentence() string {
@@ -167,17 +167,17 @@ func (q *pass) pauseSentence() string {
 
 func (q *pass) haltSentence() string {
 	if q.current.ID == "" {
-		return fmt.Sprintf("%s; no body of any revision has recovered, so that there is none to go back to, and births go on with pauses: %s", whatFailed(&q.target), q.wayOut())
+		return fmt.Sprintf("%s; no body of any revision has recovered, so there is no revision to go back to, and births are retried with backoff: %s", whatFailed(&q.target), q.wayOut())
 	}
-	healed := fmt.Sprintf("what failed is healed on %s", q.current.ID)
+	healed := fmt.Sprintf("failed members are healed on %s", q.current.ID)
 	if q.current.Missing {
-		healed = fmt.Sprintf("what failed cannot be healed on %s, since what that was made from is gone", q.current.ID)
+		healed = fmt.Sprintf("failed members cannot be healed on %s, since its sources are gone", q.current.ID)
 	}
-	return fmt.Sprintf("%s; what else is in service was left alone, and %s: %s", whatFailed(&q.target), healed, q.wayOut())
+	return fmt.Sprintf("%s; other members in service were left alone, and %s: %s", whatFailed(&q.target), healed, q.wayOut())
 }
 
 func (q *pass) rollbackSentence() string {
-	return fmt.Sprintf("%s; the pool went back to %s, and what was in service there was left alone: %s",
+	return fmt.Sprintf("%s; the pool went back to %s, and members in service on it were left alone: %s",
 		whatFailed(&q.s.RolledBack), q.target.ID, q.wayOut())
 }
 
@@ -233,7 +233,7 @@ func (p *Plan) Explain(m *Member) string {
 	v, request := find(p.Verdicts, m.Index), find(p.Requests, m.Index)
 	switch {
 	case v.Reason == HeldMember && m.Skipped && !m.Held:
-		return fmt.Sprintf("member %d is on revision %s instead of %s: it was given up on (pawl skip), and stays until the target changes",
+		return fmt.Sprintf("member %d is on revision %s instead of %s: it is skipped (pawl skip), and stays until the target changes",
 			m.Index, orUnknown(m.Runs), p.Target)
 	case request.Reason != "":
 		return fmt.Sprintf("member %d is to be replaced, as asked (pawl recycle): %s", m.Index, request.Says)
@@ -244,7 +244,7 @@ func (p *Plan) Explain(m *Member) string {
 	case m.Phase == Quarantined:
 		return fmt.Sprintf("member %d is kept for inspection, on revision %s", m.Index, orUnknown(m.Runs))
 	case m.Runs == "":
-		return fmt.Sprintf("the revision of member %d is unknown; it is taken as it is until the template changes", m.Index)
+		return fmt.Sprintf("the revision of member %d is unknown; it is adopted as it is until the template changes", m.Index)
 	default:
 		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, m.Runs)
 	}
@@ -317,7 +317,7 @@ func (q *pass) excessSentence() string {
 		}
 		return fmt.Sprintf("%s more than the size asks for; member %d stays: %s", are(max(1, q.excess()-q.allowedSurge)), m.Index, whyStays(m))
 	}
-	return fmt.Sprintf("%s more than the size asks for, and stay until as many are in service as it does ask for", are(max(1, q.excess()-q.allowedSurge)))
+	return fmt.Sprintf("%s more than the size asks for, and stay until enough members are in service", are(max(1, q.excess()-q.allowedSurge)))
 }
 
 // whyStays says why a member is not removed.

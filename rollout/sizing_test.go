@@ -404,7 +404,7 @@ func TestNew_saysWhatIsMissing(t *testing.T) {
 		}
 	}
 	p = pool(2, member(0, func(m *Member) { m.Stuck = true }), member(1, onTarget)).Plan(epoch.Add(time.Hour))
-	if !strings.Contains(p.Updated.Message, "refused") {
+	if !strings.Contains(p.Updated.Message, "rejected") {
 		t.Errorf("stuck: %+v", p.Updated)
 	}
 }
@@ -417,7 +417,7 @@ func TestNew_saysWhatFailed(t *testing.T) {
 	}))
 	s.Pool = "db"
 	want := `1 body of revision B failed, in 1 slot, which reaches update.failureLimit; the last was that of member 1 (exit status 1: "no such database"); ` +
-		`what else is in service was left alone, and what failed is healed on A: ` +
+		`other members in service were left alone, and failed members are healed on A: ` +
 		`correct the template (pawl diff db shows what it changed), or take it back (pawl undo db), or try it once more (pawl retry db)`
 	if got := s.Plan(epoch.Add(2 * time.Hour)).Stalled; got.Message != want || got.Reason != "UpdateHalted" {
 		t.Errorf("halted: %+v", got)

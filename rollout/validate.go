@@ -55,7 +55,7 @@ type boundedNumber struct {
 func inBounds(list []boundedNumber) error {
 	for _, n := range list {
 		if n.value < 0 || n.value > MaxSlots {
-			return fmt.Errorf("%s is %d; it has to be from 0 to %d", n.field, n.value, MaxSlots)
+			return fmt.Errorf("%s is %d; use 0 to %d", n.field, n.value, MaxSlots)
 		}
 	}
 	return nil

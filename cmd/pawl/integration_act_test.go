@@ -213,7 +213,7 @@ func TestIntegration_Skip(t *testing.T) {
 	})
 	p.eventually("the next one takes its turn", func() bool { return p.member("web-1").Status.Incarnation == 2 })
 	p.says(p.must("status", "web"), "│ web-0 is skipped: it is not brought to revision ")
-	p.says(p.must("explain", "web/0"), "it was given up on (pawl skip)")
+	p.says(p.must("explain", "web/0"), "it is skipped (pawl skip)")
 
 	p.must("skip", "web/1")
 	p.must("skip", "web/2")

@@ -28,11 +28,11 @@ func TestSkip(t *testing.T) {
 	}{
 		"stuck": {
 			"a body that does not come up gives way to one of the current revision", []string{"web/2"}, stuck, 0,
-			"member web-2 is skipped: it is not brought to revision 9pddxxgw7rvz\n  web-2 is replaced by a body of revision s66lgtrnbk28: the slot was given up on (pawl skip)\n", "9pddxxgw7rvz",
+			"member web-2 is skipped: it is not brought to revision 9pddxxgw7rvz\n  web-2 is replaced by a body of revision s66lgtrnbk28: the slot is skipped (pawl skip)\n", "9pddxxgw7rvz",
 		},
 		"waiting": {
 			"a member whose turn has not come stays what it is", []string{"web/1"}, nil, 0,
-			"member web-1 is skipped: it is not brought to revision 9pddxxgw7rvz\n  member 1 is on revision s66lgtrnbk28 instead of 9pddxxgw7rvz: it was given up on", "9pddxxgw7rvz",
+			"member web-1 is skipped: it is not brought to revision 9pddxxgw7rvz\n  member 1 is on revision s66lgtrnbk28 instead of 9pddxxgw7rvz: it is skipped", "9pddxxgw7rvz",
 		},
 		"already": {
 			"once is enough", []string{"web/1"}, func(_ *testing.T, objects []client.Object) {
