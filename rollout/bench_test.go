@@ -33,8 +33,8 @@ func fleet(n, k int) *Snapshot {
 	return s
 }
 
-// shapes are pools that make a plan more work, each with the number of actions
-// that its plan has.
+// shapes are pools whose plans take longer, each with the number of actions
+// of its plan.
 func shapes(n int) map[string]struct {
 	s       *Snapshot
 	actions int
@@ -50,7 +50,7 @@ func shapes(n int) map[string]struct {
 		oldest.Members[i].BornAt = epoch.Add(-time.Duration((i*7919)%n) * time.Second)
 	}
 	failed := fleet(n, 0)
-	failed.Current = failed.Target // there is nothing to go back to: every body waits for its next attempt
+	failed.Current = failed.Target // no revision to go back to: every body waits for its backoff
 	for i := range failed.Members {
 		m := &failed.Members[i]
 		m.Wants, m.Runs, m.Phase, m.FailedEarly, m.ServedSince = failed.Target.ID, failed.Target.ID, Failed, true, time.Time{}

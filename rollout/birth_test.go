@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// failedBefore records that a body of the target failed so long ago in a slot
+// failedBefore records a failure of the target so long ago, in a slot
 // that is gone.
 func failedBefore(ago time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) {
@@ -25,7 +25,7 @@ func served(ago time.Duration) func(*Member) {
 	}
 }
 
-// failedIn records that the body of the target in the slot failed so long ago.
+// failedIn records a failure of the target in the slot so long ago.
 func failedIn(i int, ago time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) {
 		m := &s.Members[i]
@@ -34,14 +34,14 @@ func failedIn(i int, ago time.Duration) func(*Snapshot) {
 	}
 }
 
-// hangs is a member that was told to go for its failure, and has not gone.
+// hangs makes the member one that failed and keeps terminating.
 func hangs(m *Member) {
 	m.Phase, m.PhaseSince = Terminating, epoch
 	m.Disruption = Disruption{Cause: BodyFailed, Rolling: true, Incarnation: m.Incarnation, Since: epoch}
 }
 
-// TestNew_unproven: rule 5. What is not known of the target yet holds up what
-// is in service, and nothing else.
+// TestNew_unproven: rule 5. An unproven target keeps members in service, and
+// delays nothing else.
 func TestNew_unproven(t *testing.T) {
 	unsettled := func(ago time.Duration) func(*Member) {
 		return func(m *Member) {
@@ -51,18 +51,18 @@ func TestNew_unproven(t *testing.T) {
 	}
 	boots := func(m *Member) { m.BootTook = 10 * time.Second }
 	for name, tc := range map[string]planCase{
-		"nobody is left who failed, and surge": {
+		"all failed slots are gone, with surge": {
 			reason: "births (b): a surge slot tries the target",
 			s:      pool(3, failedBefore(time.Second), policy(func(p *Policy) { p.MaxSurge = 1 })),
 			want:   []string{"CreateSlot 3 B (Surge)"}, blockers: "FailedReplacement 3",
 		},
-		"nobody is left who failed, and no surge": {
-			reason: "births (b): one in service tries the target",
+		"all failed slots are gone, without surge": {
+			reason: "births (b): a member in service tries the target",
 			s:      pool(3, failedBefore(time.Second), wide(3)),
 			want:   []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "FailedReplacement 3",
 		},
-		"another one is on its way": {
-			reason:   "births (b): it is the one on probation",
+		"a replacement is on its way": {
+			reason:   "births (b): the replacement is on probation",
 			s:        pool(3, failedBefore(time.Second), wide(3), policy(func(p *Policy) { p.MaxSurge = 1 }), member(1, replaced)),
 			blockers: "FailedReplacement 2",
 		},
@@ -72,41 +72,41 @@ func TestNew_unproven(t *testing.T) {
 			blockers: "FailedReplacement 1",
 		},
 		"one is unsettled": {
-			reason: "a body of the target went down, and none has served for long enough since",
+			reason: "a body of the target went down, and none has recovered since",
 			s:      pool(4, wide(2), member(0, unsettled(time.Second)), member(1, served(time.Hour))), blockers: "Unproven 2",
 		},
 		"one was unsettled long ago": {
-			reason: "another one has shown since that the target can serve",
+			reason: "another body of the target has recovered since",
 			s:      pool(4, wide(2), member(0, unsettled(time.Hour)), member(1, served(time.Hour))),
 			want:   []string{"Disrupt 2 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"none has come up in time": {
-			reason: "births (c): nothing in service is taken for a target that boots for far longer than the current one",
+			reason: "births (c): no member in service is taken while the target boots for far longer than the current revision",
 			s:      pool(4, wide(3), member(0, replaced), member(1, boots), member(2, boots), member(3, boots)), blockers: "Unproven 3",
 		},
 		"none has come up in time, and one is missing": {
-			reason: "births (c): what is missing is born on the current revision",
+			reason: "births (c): the missing body is born on the current revision",
 			s:      pool(3, wide(3), policy(func(p *Policy) { p.Desired = 4 }), member(0, replaced), member(1, boots), member(2, boots)),
 			want:   []string{"CreateSlot 3 A (Fill)"}, blockers: "PoolResizing 2",
 		},
 		"one serves and has not recovered": {
-			reason:   "births (b): exactly one slot is on probation, and it is",
+			reason:   "births (b): that slot is the only one on probation",
 			s:        pool(3, failedBefore(time.Second), wide(2), policy(func(p *Policy) { p.MaxSurge = 1 }), member(0, served(30*time.Second))),
 			blockers: "FailedReplacement 2",
 		},
-		"nobody is left who failed, and the target cannot be built": {
-			reason:   "births (d): nothing is taken for what cannot be built",
+		"all failed slots are gone, and the target cannot be built": {
+			reason:   "births (d): no member is taken for a revision that cannot be built",
 			s:        pool(3, failedBefore(time.Second), wide(3), func(s *Snapshot) { s.Target.Missing = true }),
 			blockers: "RevisionNotReproducible 3",
 		},
-		"the one that failed is quarantined": {
-			reason: "births (b): it is kept for inspection, and another one tries",
+		"the failed slot is quarantined": {
+			reason: "births (b): it is kept for inspection, and another slot tries",
 			s: pool(3, wide(3), policy(func(p *Policy) { p.Desired = 2 }), member(0, failedOnTarget), member(0, func(m *Member) { m.Phase = Quarantined }),
 				failedIn(0, time.Hour)),
 			want: []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "FailedReplacement 2",
 		},
-		"the one that failed does not go": {
-			reason: "births (b): it is stuck, and the next one that failed tries",
+		"the failed slot keeps terminating": {
+			reason: "births (b): the next failed slot tries",
 			s: pool(4, wide(2), member(0, failedOnTarget), member(0, hangs), member(1, failedOnTarget),
 				member(1, func(m *Member) { m.PhaseSince, m.NextAttempt = epoch, epoch }), failedIn(0, time.Hour), failedIn(1, time.Hour)),
 			want: []string{"Grant 0 A (Retarget)", "Disrupt 1 Failed to B (Failed)"}, blockers: "FailedReplacement 2",
@@ -120,7 +120,7 @@ func TestNew_unproven(t *testing.T) {
 			want: []string{"Disrupt 1 Drift to B (Stale)", "Disrupt 2 Drift to B (Stale)"}, blockers: "Rolling 2, UnavailableLimit 1",
 		},
 		"none has come up in time, and one drains": {
-			reason: "rule 9: what would be born in its place is what it runs",
+			reason: "rule 9: a birth in its place would have the revision that it runs",
 			s:      pool(4, wide(3), member(0, replaced), member(1, drains(Drift)), member(2, boots)),
 			want:   []string{"Undo 1 A (MatchesAgain)"}, blockers: "Unproven 2, Rolling 1",
 		},
@@ -130,7 +130,7 @@ func TestNew_unproven(t *testing.T) {
 }
 
 // TestNew_recyclePartitioned: births (a). The partition keeps as many members off
-// the target as it says, whatever somebody asks to recycle.
+// the target as it says, whichever members are recycled.
 func TestNew_recyclePartitioned(t *testing.T) {
 	asked := func(m *Member) { m.Asked = true }
 	for name, tc := range map[string]planCase{
@@ -145,7 +145,7 @@ func TestNew_recyclePartitioned(t *testing.T) {
 			want:   []string{"Disrupt 0 Requested to A (Asked)"}, blockers: "Partitioned 3",
 		},
 		"as many as the partition, and surge": {
-			reason: "the surge slot that stands in for it stays off the target",
+			reason: "its surge slot stays off the target",
 			s:      pool(3, policy(func(p *Policy) { p.Partition, p.MaxUnavailable, p.MaxSurge = 3, 0, 1 }), member(0, asked)),
 			want:   []string{"CreateSlot 3 A (Asked)"}, blockers: "Partitioned 3",
 		},
@@ -159,6 +159,6 @@ func TestNew_clock(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)
 	p := pool(2, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.ServedSince = later.Add(8760 * time.Hour) })).Plan(later)
 	if p.Wake.IsZero() || p.Wake.After(later.Add(time.Minute)) {
-		t.Errorf("a body that came into service at a time that a clock dated ahead recovers in a minute: wake at %s", p.Wake)
+		t.Errorf("a body whose ServedSince is in the future recovers in a minute: wake at %s", p.Wake)
 	}
 }

@@ -35,24 +35,24 @@ func TestStepClaim(t *testing.T) {
 		"gets one":           {"one is free", Claim{Phase: ClaimPending}, ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimPending, BindMember, "", false, 0}},
 		"not its turn":       {"the free one is for a claim that was made earlier", Claim{Phase: ClaimPending}, ClaimSight{Free: 1, Ahead: 1}, ClaimRules{}, outcome{ClaimPending, RestClaim, NoFreeMember, false, 0}},
 		"enough for both":    {"one is free for each", Claim{Phase: ClaimPending}, ClaimSight{Free: 2, Ahead: 1}, ClaimRules{}, outcome{ClaimPending, BindMember, "", false, 0}},
-		"no pool":            {"nothing is given away of a pool that goes", Claim{Phase: ClaimPending}, ClaimSight{Free: 1}, ClaimRules{Gone: true}, outcome{ClaimPending, RestClaim, PoolNotFound, false, 0}},
-		"still patient":      {"it wakes when its time is up", patient(2 * time.Hour), ClaimSight{}, ClaimRules{}, outcome{ClaimPending, RestClaim, NoFreeMember, false, 2 * time.Hour}},
-		"patience over":      {"at the very instant", patient(time.Hour), ClaimSight{}, ClaimRules{}, outcome{ClaimFailed, RestClaim, WaitOver, false, 0}},
-		"over, and one free": {"what has just come free is its", patient(time.Hour), ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimPending, BindMember, "", false, 0}},
+		"no pool":            {"a pool being deleted gives no member away", Claim{Phase: ClaimPending}, ClaimSight{Free: 1}, ClaimRules{Gone: true}, outcome{ClaimPending, RestClaim, PoolNotFound, false, 0}},
+		"still patient":      {"it wakes when its wait is over", patient(2 * time.Hour), ClaimSight{}, ClaimRules{}, outcome{ClaimPending, RestClaim, NoFreeMember, false, 2 * time.Hour}},
+		"patience over":      {"the wait ends exactly at that time", patient(time.Hour), ClaimSight{}, ClaimRules{}, outcome{ClaimFailed, RestClaim, WaitOver, false, 0}},
+		"over, and one free": {"it gets the member that has just come free", patient(time.Hour), ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimPending, BindMember, "", false, 0}},
 		"does not wait":      {"a wait of 0 ends at once", patient(0), ClaimSight{}, ClaimRules{}, outcome{ClaimFailed, RestClaim, WaitOver, false, 0}},
-		"not served":         {"its owner had gone before the controller started", patient(time.Minute), ClaimSight{Free: 1}, ClaimRules{Started: now}, outcome{ClaimFailed, RestClaim, NotServed, false, 0}},
+		"not served":         {"its wait was over before the controller started", patient(time.Minute), ClaimSight{Free: 1}, ClaimRules{Started: now}, outcome{ClaimFailed, RestClaim, NotServed, false, 0}},
 		"becomes bound":      {"a member carries it", Claim{Phase: ClaimPending}, held, ClaimRules{}, outcome{ClaimBound, RestClaim, HoldsMember, false, 0}},
-		"bound":              {"until its time is up", until(2 * time.Hour), held, ClaimRules{}, outcome{ClaimBound, RestClaim, HoldsMember, false, 2 * time.Hour}},
-		"time up":            {"at the very instant; the member goes back after that is recorded", until(time.Hour), held, ClaimRules{}, outcome{ClaimExpired, ReleaseMember, ClaimTimeUp, false, 0}},
+		"bound":              {"it wakes when it expires", until(2 * time.Hour), held, ClaimRules{}, outcome{ClaimBound, RestClaim, HoldsMember, false, 2 * time.Hour}},
+		"time up":            {"it expires exactly at that time; the member is released after that is recorded", until(time.Hour), held, ClaimRules{}, outcome{ClaimExpired, ReleaseMember, ClaimTimeUp, false, 0}},
 		"renewed":            {"it wakes when the next heartbeat is due", bound, ClaimSight{Held: true, Silent: 20 * time.Second}, beats, outcome{ClaimBound, RestClaim, HoldsMember, false, time.Hour + 40*time.Second}},
 		"silent":             {"it was not renewed in time", bound, ClaimSight{Held: true, Silent: time.Minute}, beats, outcome{ClaimExpired, ReleaseMember, NotRenewed, false, 0}},
 		"lost":               {"a claim that got a member gets no other", bound, ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimFailed, RestClaim, ClaimBodyGone, false, 0}},
-		"lost, and time up":  {"both at once is an end by time", until(time.Minute), ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimExpired, RestClaim, ClaimTimeUp, false, 0}},
+		"lost, and time up":  {"a claim that also expired has expired", until(time.Minute), ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimExpired, RestClaim, ClaimTimeUp, false, 0}},
 		"ended":              {"nothing is left to do", Claim{Phase: ClaimExpired, Given: true}, ClaimSight{Free: 1}, ClaimRules{}, outcome{ClaimExpired, RestClaim, "", false, 0}},
 		"ended, still held":  {"a crash came between the two writes", Claim{Phase: ClaimExpired, Given: true}, held, ClaimRules{}, outcome{ClaimExpired, ReleaseMember, "", false, 0}},
 		"deleted":            {"whatever its phase", Claim{Phase: ClaimBound, Given: true, Deleted: true}, held, ClaimRules{}, outcome{ClaimBound, RemoveClaim, "", false, 0}},
 		"asked":              {"only the claim keeps the member", bound, ClaimSight{Held: true, Blocker: Claimed}, asks, outcome{ClaimBound, RestClaim, HoldsMember, true, 0}},
-		"not to be asked":    {"the pool only waits", bound, ClaimSight{Held: true, Blocker: Claimed}, ClaimRules{}, outcome{ClaimBound, RestClaim, HoldsMember, false, 0}},
+		"not to be asked":    {"update.onClaimed is Wait", bound, ClaimSight{Held: true, Blocker: Claimed}, ClaimRules{}, outcome{ClaimBound, RestClaim, HoldsMember, false, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,8 +68,8 @@ func TestStepClaim(t *testing.T) {
 	}
 }
 
-// TestStepClaim_once: whatever happens, a claim is told of one member at most, and
-// stays ended once it has.
+// TestStepClaim_once: a claim gets at most one member, and
+// an ended claim stays ended.
 func TestStepClaim_once(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +88,7 @@ func TestStepClaim_once(t *testing.T) {
 				t.Fatalf("%s becomes %s", was.Phase, tr.Claim.Phase)
 			}
 			if !tr.Wake.IsZero() && !tr.Wake.After(now) {
-				t.Fatalf("it is to be woken at %s, and it is %s", tr.Wake, now)
+				t.Fatalf("wake %s is not after now, %s", tr.Wake, now)
 			}
 			c = tr.Claim
 			switch tr.Do {
@@ -102,7 +102,7 @@ func TestStepClaim_once(t *testing.T) {
 				continue
 			}
 			if told > 0 && told != given {
-				t.Fatal("its owner was told of a member, and it gets a second one")
+				t.Fatal("the claim gets a second member")
 			}
 			told = given
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // A fleet of three is filled on revision v1, and rolled to v2, one member at a time.
-// Bodies boot in a minute and go at once; the fleet is a map of when each is ready.
+// Bodies boot in a minute and end at once; the fleet maps each to when it is ready.
 func Example() {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	pool := &rollout.Snapshot{
@@ -77,7 +77,7 @@ func Example() {
 	// every body is on revision v2
 }
 
-// A plan says what keeps each member from being updated.
+// A plan gives the reason why each member is not updated.
 func ExampleSnapshot_Plan() {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	long := now.Add(-time.Hour)

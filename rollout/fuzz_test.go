@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rawTime is a time that somebody may have stored, or written by hand.
+// rawTime draws any time that may be stored.
 func rawTime(t *rapid.T) time.Time {
 	return rapid.OneOf(
 		rapid.Just(time.Time{}),
@@ -19,7 +19,7 @@ func rawTime(t *rapid.T) time.Time {
 	).Draw(t, "time")
 }
 
-// rawNumber is a number that is mostly one that may be.
+// rawNumber draws a number, mostly a valid one.
 func rawNumber(t *rapid.T) int {
 	return rapid.OneOf(rapid.IntRange(0, 6), rapid.IntRange(0, 6), rapid.IntRange(0, 6), rapid.IntRange(0, 6),
 		rapid.SampledFrom([]int{-1, math.MinInt, math.MaxInt, math.MaxInt32, MaxSlots + 1})).Draw(t, "number")
@@ -57,8 +57,8 @@ func rawMember(t *rapid.T) Member {
 	}
 }
 
-// FuzzNew: a snapshot that no controller can have read gives a plan that keeps
-// the promises, or none and the reason; never a panic.
+// FuzzNew: any snapshot gives a plan that keeps
+// the rules, or an error in the condition Updated; never a panic.
 func FuzzNew(f *testing.F) { f.Fuzz(rapid.MakeFuzz(planRaw)) }
 
 // TestNew_raw draws such snapshots at random.
@@ -91,7 +91,7 @@ func planRaw(t *rapid.T) {
 	p := s.Plan(now)
 	if p.Updated.Reason == string(InvalidSnapshot) {
 		if len(p.Actions) > 0 || p.Updated.Message == "" || p.Updated.Status != Unknown {
-			t.Fatalf("it is wrong, and yet: %v, %+v", lines(p), p.Updated)
+			t.Fatalf("the snapshot is invalid, but the plan is: %v, %+v", lines(p), p.Updated)
 		}
 		return
 	}

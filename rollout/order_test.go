@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPass_first: the first and the last of so many members are those that
+// TestPass_first: the first n members, and the last of them, are those that
 // sorting all of them by Policy.Before gives.
 func TestPass_first(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,24 +51,24 @@ func TestPass_first(t *testing.T) {
 	})
 }
 
-// TestNew_order tells who is taken first, also where it shows only in members of
-// which something else is to be said.
+// TestNew_order: members are taken in order, also if only irregular members show
+// the order.
 func TestNew_order(t *testing.T) {
 	costly := func(m *Member) { m.Cost = 5 }
 	for name, tc := range map[string]planCase{
 		"by cost, of a member made for a claim": {
-			reason: "a cost counts, whatever else is to be said of the member",
+			reason: "the cost of an irregular member counts",
 			s:      pool(2, member(0, costly), member(0, func(m *Member) { m.ForClaim = true })),
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"by cost, up to the partition": {
-			reason: "the first in order leave the partition, and only they",
+			reason: "only the first in order leave the partition",
 			s: pool(4, policy(func(p *Policy) { p.Partition, p.MaxUnavailable, p.MaxInFlight = 2, 1, 4 }),
 				member(0, costly), member(2, costly)),
 			want: []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Partitioned 2, UnavailableLimit 1, Rolling 1",
 		},
 		"by index, up to the partition": {
-			reason: "so do the first by index",
+			reason: "only the first by index leave the partition",
 			s:      pool(4, policy(func(p *Policy) { p.Partition, p.MaxUnavailable, p.MaxInFlight = 2, 1, 4 })),
 			want:   []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "Partitioned 2, UnavailableLimit 1, Rolling 1",
 		},

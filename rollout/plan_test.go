@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// line is an action in a line.
+// line is an action as a line.
 func line(a *Action) string {
 	s := fmt.Sprintf("%s %d", a.Kind, a.Index)
 	switch {
@@ -41,8 +41,8 @@ func blockers(p *Plan) string {
 	return strings.Join(list, ", ")
 }
 
-// pool is a small pool in mid-life: n members on A that have served, and the
-// template says B.
+// pool is a pool of n members on revision A that have served, and the
+// target is B.
 func pool(n int, changes ...func(*Snapshot)) *Snapshot {
 	s := fleet(n, n)
 	s.Target, s.Current = Record{ID: "B"}, Record{ID: "A"}
@@ -66,13 +66,13 @@ func policy(change func(*Policy)) func(*Snapshot) {
 
 func onTarget(m *Member) { m.Wants, m.Runs = "B", "B" }
 
-// replaced is a member that a rollout took, and whose new body boots.
+// replaced makes the member one that a rollout took and whose new body boots.
 func replaced(m *Member) {
 	m.Wants, m.Runs, m.Phase, m.Incarnation, m.ServedSince = "B", "B", Provisioning, 2, time.Time{}
 	m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1, Since: epoch}
 }
 
-// failedOnTarget is one whose new body failed.
+// failedOnTarget makes the member one whose new body failed.
 func failedOnTarget(m *Member) {
 	replaced(m)
 	m.Phase, m.FailedEarly, m.PhaseSince = Failed, true, epoch.Add(2*time.Hour-time.Second)
@@ -86,7 +86,7 @@ func drains(c Cause) func(*Member) {
 	}
 }
 
-// planCase is a snapshot, and what is planned for it two hours after epoch.
+// planCase is a snapshot, and its plan two hours after epoch.
 type planCase struct {
 	reason   string
 	s        *Snapshot
@@ -107,7 +107,7 @@ func (tc planCase) check(t *testing.T) {
 	}
 }
 
-// TestNew tells the rules, a case each.
+// TestNew shows each rule in a few cases.
 func TestNew(t *testing.T) {
 	for name, tc := range map[string]planCase{
 		"one of three": {
@@ -115,19 +115,19 @@ func TestNew(t *testing.T) {
 			s:      pool(3), want: []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
 		},
 		"manual": {
-			reason: "drift is shown, and not touched",
+			reason: "drift is reported, and no member is taken",
 			s:      pool(3, policy(func(p *Policy) { p.Manual = true })), blockers: "ManualPolicy 3",
 		},
-		"one on its way counts": {
+		"a replacement on its way counts": {
 			reason: "rule 4: what is missing is down",
 			s:      pool(3, member(0, replaced)), blockers: "UnavailableLimit 2",
 		},
-		"one that failed long ago counts": {
+		"a member that failed long ago counts": {
 			reason: "rule 4: any member that is down uses the budget, whether a candidate or not",
 			s:      pool(3, member(2, func(m *Member) { onTarget(m); m.Phase = Unready })), blockers: "UnavailableLimit 2",
 		},
 		"claimed, busy, unknown, held": {
-			reason: "rule 1, and rule 8: the next one is not hidden",
+			reason: "rules 1 and 8: they do not hide the next candidate",
 			s: pool(6, policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight = 5, 5 }),
 				member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim }), member(1, func(m *Member) { m.Occupancy = Busy }),
 				member(2, func(m *Member) { m.Occupancy = OccupancyUnsure }), member(3, func(m *Member) { m.Held = true })),
@@ -135,7 +135,7 @@ func TestNew(t *testing.T) {
 			blockers: "Rolling 2, Claimed 1, Busy 1, OccupancyUnknown 1, Held 1",
 		},
 		"unreadable": {
-			reason: "rule 2: what cannot be read changes nothing",
+			reason: "rule 2: a pool that cannot be read does not change",
 			s:      pool(3, func(s *Snapshot) { s.Unreadable = SourcesUnresolved }), blockers: "SourcesUnresolved 3",
 		},
 		"writes unseen": {
@@ -143,7 +143,7 @@ func TestNew(t *testing.T) {
 			s:      pool(3, func(s *Snapshot) { s.WritesUnseen = true }), blockers: "WritesUnseen 3",
 		},
 		"never served, and stale": {
-			reason: "rule 3: it is dropped at once, and only it",
+			reason: "rule 3: only that body is dropped, at once",
 			s: pool(3, member(1, func(m *Member) {
 				m.Phase, m.ServedSince = Provisioning, time.Time{}
 			})),
@@ -157,13 +157,13 @@ func TestNew(t *testing.T) {
 			blockers: "UnavailableLimit 2, Rolling 2, InFlightLimit 1",
 		},
 		"failed and stale, and few at a time": {
-			reason: "rule 3: one blip condemns little, also where it lasted for bootTimeout",
+			reason: "rule 3: few are replaced at a time, also after bootTimeout",
 			s: pool(4, policy(func(p *Policy) { p.MaxInFlight = 2 }), member(0, func(m *Member) { m.Phase = Failed }),
 				member(1, func(m *Member) { m.Phase = Failed }), member(2, func(m *Member) { m.Phase = Failed })),
 			want:     []string{"Disrupt 0 Failed to B (Failed)", "Disrupt 1 Failed to B (Failed)"},
 			blockers: "Rolling 2, UnavailableLimit 1, InFlightLimit 1",
 		},
-		"one repair hangs in Terminating": {
+		"one repair keeps terminating": {
 			reason: "rule 3: after progressDeadline it leaves the count",
 			s: pool(3, member(0, func(m *Member) {
 				m.Phase, m.Disruption = Terminating, Disruption{Cause: Drift, Incarnation: 1, Since: epoch}
@@ -172,22 +172,22 @@ func TestNew(t *testing.T) {
 			want: []string{"Disrupt 1 Drift to B (StaleDown)"}, blockers: "Rolling 2, UnavailableLimit 1",
 		},
 		"the floor": {
-			reason: "rule 4: the floor is on free members",
+			reason: "rule 4: the floor counts free members",
 			s: pool(4, policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight, p.HasFloor, p.MinAvailable = 4, 4, true, 2 }),
 				member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })),
 			want: []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "FloorReached 2, Claimed 1, Rolling 1",
 		},
 		"a floor that cannot be kept": {
-			reason: "a policy that can never move says so",
+			reason: "the plan names a policy under which no rollout can end",
 			s:      pool(3, policy(func(p *Policy) { p.HasFloor, p.MinAvailable = true, 3 })), blockers: "FloorUnreachable 3",
 		},
 		"in flight": {
-			reason: "rule 4: maxInFlight bounds what rolls, whatever the budget",
+			reason: "rule 4: maxInFlight limits the rolling members, whatever the budget",
 			s:      pool(5, policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight = 5, 2 }), member(0, replaced)),
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "InFlightLimit 3, Rolling 1",
 		},
 		"the target has failed": {
-			reason: "rule 5: it is recorded, nothing in service is taken, and the slot waits for its backoff",
+			reason: "rule 5: the failure is recorded, no member in service is taken, and the slot waits for its backoff",
 			s:      pool(3, policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight = 3, 3 }), member(1, failedOnTarget)),
 			want:   []string{"RecordFailure B (EarlyFailure)"}, blockers: "FailedReplacement 2",
 		},
@@ -202,21 +202,21 @@ func TestNew(t *testing.T) {
 			want:   []string{"RecordFailure B (EarlyFailure)", "Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}, blockers: "Halted 2",
 		},
 		"recovered": {
-			reason: "rule 5: a body that stays in service forgives the failure, and the rollout goes on",
+			reason: "rule 5: the failure is forgiven once a body has recovered, and the rollout continues",
 			s: pool(3, func(s *Snapshot) {
 				s.Target.Failed, s.Target.Failures = 1, []Failure{{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch}}
 			}, member(0, func(m *Member) { onTarget(m); m.Incarnation, m.ServedSince = 3, epoch.Add(time.Minute) })),
 			want: []string{"Recover B (Recovered)", "Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"failed, and back by itself": {
-			reason: "rule 5: in service in that slot since it failed is recovered, whichever incarnation",
+			reason: "rule 5: recovery in the failed slot counts, whichever incarnation",
 			s: pool(3, func(s *Snapshot) {
 				s.Target.Failed, s.Target.Failures = 1, []Failure{{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch}}
 			}, member(0, func(m *Member) { onTarget(m); m.Incarnation, m.ServedSince = 2, epoch.Add(time.Minute) })),
 			want: []string{"Recover B (Recovered)", "Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"forgiven, and still failed": {
-			reason: "each incarnation fails once: forgiveness does not make it count again",
+			reason: "each incarnation is counted once, also after its failure was forgiven",
 			s: pool(3, func(s *Snapshot) {
 				s.Target.Failed, s.Target.Failures = 2, []Failure{
 					{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch, Forgiven: true},
@@ -225,7 +225,7 @@ func TestNew(t *testing.T) {
 			blockers: "UnavailableLimit 2",
 		},
 		"one recovers, another is still failed": {
-			reason: "the failure of the one that is held is forgiven too, and kept",
+			reason: "the failure of the held member is forgiven too, and stays in the record",
 			s: pool(3, func(s *Snapshot) {
 				s.Target.Failed, s.Target.Failures = 2, []Failure{
 					{ID: "uid-0", Index: 0, Incarnation: 2, Count: 1, At: epoch}, {ID: "uid-1", Index: 1, Incarnation: 2, Count: 1, At: epoch},
@@ -234,12 +234,12 @@ func TestNew(t *testing.T) {
 			want: []string{"Recover B (Recovered)"}, blockers: "UnavailableLimit 1",
 		},
 		"a failing pool is scaled to nothing": {
-			reason: "rule 10: the slot on probation goes like any other",
+			reason: "rule 10: the slot on probation is removed like any other",
 			s:      pool(2, policy(func(p *Policy) { p.Desired = 0 }), member(1, failedOnTarget)),
 			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 1 ScaleDown, remove (Excess)", "Disrupt 0 ScaleDown, remove (Excess)"}, blockers: "FailedReplacement 1",
 		},
 		"a disruption of an incarnation to come": {
-			reason: "it is of none that is there",
+			reason: "the disruption does not concern the present body",
 			s: pool(2, member(0, func(m *Member) {
 				onTarget(m)
 				m.Disruption = Disruption{Cause: Requested, Incarnation: 1000}
@@ -247,7 +247,7 @@ func TestNew(t *testing.T) {
 			want: []string{"Stand B (WholePool)"},
 		},
 		"resizing": {
-			reason: "rule 6: the slots that the size asks for first, born on the target; nothing is taken",
+			reason: "rule 6: missing slots are made first, on the target, and no member is taken",
 			s:      pool(3, policy(func(p *Policy) { p.Desired = 5 })),
 			want:   []string{"CreateSlot 3 B (Fill)", "CreateSlot 4 B (Fill)"}, blockers: "PoolResizing 3",
 		},
@@ -261,28 +261,28 @@ func TestNew(t *testing.T) {
 			blockers: "PoolResizing 5",
 		},
 		"scale up again": {
-			reason: "rule 10: what only drains is taken back before anything is made",
+			reason: "rule 10: draining members are taken back before slots are made",
 			s:      pool(3, member(1, onTarget), member(0, onTarget), member(2, drains(ScaleDown))),
 			want:   []string{"Undo 2 A (NeededAgain)"}, blockers: "Rolling 1",
 		},
-		"somebody deletes a slot": {
-			reason: "it is made anew once it is gone, in its own place; meanwhile it is down",
+		"a slot is being deleted": {
+			reason: "it is made anew in its place once it is gone; until then it is down",
 			s:      pool(3, member(1, func(m *Member) { m.Deleting = true })), blockers: "PoolResizing 2, Rolling 1",
 		},
 		"surge": {
-			reason: "rule 7: no more slots than there is work",
+			reason: "rule 7: no more surge slots than members to roll",
 			s: pool(3, policy(func(p *Policy) { p.MaxUnavailable, p.MaxSurge, p.MaxInFlight = 0, 5, 5 }),
 				member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })),
 			want: []string{"CreateSlot 3 B (Surge)", "CreateSlot 4 B (Surge)"}, blockers: "UnavailableLimit 2, Claimed 1",
 		},
-		"surge stands in": {
+		"surge replaces the last": {
 			reason: "rule 7: the last stale members are removed rather than replaced",
 			s: pool(3, policy(func(p *Policy) { p.Desired, p.MaxUnavailable, p.MaxSurge = 2, 0, 1 }), func(s *Snapshot) { s.Surge = 1 },
 				member(0, onTarget), member(2, onTarget)),
 			want: []string{"Disrupt 1 Drift, remove (Stale)"}, blockers: "Rolling 1",
 		},
 		"no capacity for surge": {
-			reason: "rule 7: a capacity error is no failure, and is said",
+			reason: "rule 7: a capacity error is reported, and is no failure",
 			s: pool(3, policy(func(p *Policy) { p.Desired, p.MaxUnavailable, p.MaxSurge = 2, 0, 1 }),
 				member(2, func(m *Member) {
 					*m = Member{Index: 2, ID: "s", Wants: "B", Incarnation: 1, NoRoom: true, Attempts: 1, BornAt: epoch}
@@ -298,7 +298,7 @@ func TestNew(t *testing.T) {
 			want: []string{"Grant 0 C (Retarget)"}, blockers: "UnavailableLimit 2",
 		},
 		"it matches again": {
-			reason: "rule 9: what only drains goes back into service, with its own revision",
+			reason: "rule 9: a draining member goes back into service, with its own revision",
 			s:      pool(2, func(s *Snapshot) { s.Target.ID = "A" }, member(0, drains(Drift))),
 			want:   []string{"Undo 0 A (MatchesAgain)"},
 		},
@@ -308,17 +308,17 @@ func TestNew(t *testing.T) {
 			want:   []string{"Undo 0 A (TurnedBusy)"}, blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"it terminates": {
-			reason: "rule 9: nothing brings back what has begun to end",
+			reason: "rule 9: a terminating member cannot be taken back",
 			s:      pool(2, func(s *Snapshot) { s.Target.ID = "A" }, member(0, drains(Drift)), member(0, func(m *Member) { m.Phase = Terminating })),
 			want:   []string{"Grant 0 A (Retarget)"},
 		},
 		"paused": {
-			reason: "nothing new for drift, and what only drains is taken back",
+			reason: "no new disruption for drift, and draining members are taken back",
 			s:      pool(3, policy(func(p *Policy) { p.Paused = true }), member(0, drains(Drift))),
 			want:   []string{"Undo 0 A (Paused)"}, blockers: "Paused 2, Rolling 1",
 		},
 		"the partition": {
-			reason: "births (a): two stay off the target, whoever is blocked",
+			reason: "births (a): two stay off the target, whichever members are blocked",
 			s: pool(3, policy(func(p *Policy) { p.Partition, p.MaxUnavailable, p.MaxInFlight = 2, 3, 3 }),
 				member(0, func(m *Member) { m.Held = true })),
 			want: []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Held 1, Partitioned 1, Rolling 1",
@@ -341,12 +341,12 @@ func TestNew(t *testing.T) {
 			want: []string{"Disrupt 0 Failed to B (BodyGone)"}, blockers: "UnavailableLimit 1",
 		},
 		"unknown, adopted": {
-			reason: "it is not rolled for today's target",
+			reason: "it is not rolled for the present target",
 			s:      pool(2, member(0, func(m *Member) { m.Runs, m.Wants = "", "" }), member(1, onTarget)),
 			want:   []string{"Stand B (WholePool)", "Grant 0 B (Adopt)"},
 		},
 		"unknown, adopted for an earlier target": {
-			reason: "it is stale from the next one on",
+			reason: "it is stale once the target changes",
 			s:      pool(2, member(0, func(m *Member) { m.Runs = "" }), member(1, onTarget)),
 			want:   []string{"Disrupt 0 Drift to B (Stale)"}, blockers: "Rolling 1",
 		},
@@ -355,15 +355,15 @@ func TestNew(t *testing.T) {
 			s:      pool(2, member(0, onTarget), member(1, onTarget)), want: []string{"Stand B (WholePool)"},
 		},
 		"the whole pool has just arrived": {
-			reason: "a revision that crashes after a moment has not stood",
+			reason: "bodies that have just come into service have not recovered",
 			s:      pool(2, member(0, onTarget), member(1, func(m *Member) { onTarget(m); m.ServedSince = epoch.Add(2*time.Hour - time.Second) })),
 		},
 		"outside the windows": {
-			reason: "nothing starts",
+			reason: "no disruption starts",
 			s:      pool(2, func(s *Snapshot) { s.WindowShut = true }), blockers: "OutsideWindow 2",
 		},
 		"a budget without room": {
-			reason: "the pool's own limits come after it",
+			reason: "it is reported before the pool's own limits",
 			s:      pool(2, func(s *Snapshot) { s.Budgeted = true }), blockers: "BudgetFull 2",
 		},
 		"by cost": {
@@ -372,12 +372,12 @@ func TestNew(t *testing.T) {
 			want:   []string{"Disrupt 2 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
 		},
 		"oldest first": {
-			reason: "by the birth of the bodies",
+			reason: "the oldest body goes first",
 			s:      pool(3, policy(func(p *Policy) { p.Order = OldestFirst }), member(1, func(m *Member) { m.BornAt = epoch.Add(-time.Hour) })),
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "UnavailableLimit 2, Rolling 1",
 		},
 		"the pool is deleted": {
-			reason: "all that is free goes; what is claimed stays",
+			reason: "free members are removed, claimed ones stay",
 			s:      pool(2, func(s *Snapshot) { s.Deleting = true }, member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })),
 			want:   []string{"Disrupt 1 ScaleDown, remove (PoolDeleted)"}, blockers: "ManualPolicy 2",
 		},
@@ -386,7 +386,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNew_says: what is too many and stays is named.
+// TestNew_says: excess members that stay are named.
 func TestNew_says(t *testing.T) {
 	claimed := member(0, func(m *Member) { m.Claimed, m.Phase = true, InClaim })
 	deleted := pool(2, func(s *Snapshot) { s.Deleting = true }, claimed).Plan(epoch)
@@ -398,6 +398,6 @@ func TestNew_says(t *testing.T) {
 	}
 	small := pool(2, policy(func(p *Policy) { p.Desired = 1 }), claimed, member(0, onTarget), member(1, onTarget), member(1, func(m *Member) { m.Occupancy = Busy })).Plan(epoch.Add(time.Hour))
 	if !strings.Contains(small.Next, "member 0 stays") {
-		t.Errorf("too many members, and next is %q", small.Next)
+		t.Errorf("too many members: next is %q", small.Next)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var revisions = []Revision{"A", "B", "C", ""}
 
-// snapshots draws any snapshot that the world can come to.
+// snapshots draws any snapshot that can occur.
 func snapshots(t *rapid.T) *Snapshot {
 	n := rapid.IntRange(0, 12).Draw(t, "members")
 	s := &Snapshot{
@@ -74,8 +74,8 @@ func snapshots(t *rapid.T) *Snapshot {
 	return s
 }
 
-// calm takes what is unusual out of a snapshot, so that the ordinary rules are
-// seen at work.
+// calm removes unusual states from a snapshot, so that the ordinary rules are
+// exercised.
 func calm(s *Snapshot) {
 	s.Target.ID, s.Unreadable, s.WritesUnseen, s.WindowShut, s.Deleting = "B", "", false, false, false
 	p := &s.Policy
@@ -118,7 +118,7 @@ func at(t *rapid.T) time.Time {
 	return epoch.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "at")) * time.Second)
 }
 
-// anyMember draws a slot in a state that Step can bring about.
+// anyMember draws a slot in a state that Step can produce.
 func anyMember(t *rapid.T, index int) Member {
 	m := Member{
 		Index: index, ID: string(rune('a' + index)), Wants: rapid.SampledFrom(revisions).Draw(t, "wants"),
@@ -180,7 +180,7 @@ func anyMember(t *rapid.T, index int) Member {
 	return m
 }
 
-// TestNew_promises: no rule is broken by what is planned for any snapshot.
+// TestNew_promises: no plan for any snapshot breaks a rule.
 func TestNew_promises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
@@ -192,7 +192,7 @@ func TestNew_promises(t *testing.T) {
 }
 
 // TestNew_pure: equal input gives an equal plan, byte for byte, and the input
-// is left alone.
+// is not changed.
 func TestNew_pure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
@@ -237,21 +237,21 @@ func TestNew_verdicts(t *testing.T) {
 	})
 }
 
-// TestNew_skips: rule 8. Where members in service may be taken, none is left of
-// which nothing can be said but that it is next.
+// TestNew_skips: rule 8. If members in service may be taken, none stays whose
+// reason is Next.
 func TestNew_skips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
 		p := s.Plan(epoch.Add(2 * time.Minute))
 		for i := range s.Members {
 			if m := &s.Members[i]; p.Verdict(m.Index) == Next {
-				t.Fatalf("member %d could be taken, and is not\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
+				t.Fatalf("member %d could be taken and is not\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
 			}
 		}
 	})
 }
 
-// TestNew_takesBack: rule 9. What only drains for a revision that it is on goes
+// TestNew_takesBack: rule 9. A draining member on the target goes
 // back into service.
 func TestNew_takesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -264,7 +264,7 @@ func TestNew_takesBack(t *testing.T) {
 			m := &s.Members[i]
 			back := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind == Undo && a.Index == m.Index })
 			if m.drains() && m.served() && m.Disruption.Cause == Drift && m.Runs == s.Target.ID && !back {
-				t.Fatalf("member %d drains, is on the target, and goes\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
+				t.Fatalf("draining member %d is on the target and not taken back\nsnapshot: %s\nactions: %s", m.Index, dump(s), dump(p.Actions))
 			}
 		}
 	})
@@ -275,7 +275,7 @@ func TestNew_takesBack(t *testing.T) {
 func TestNew_removesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		s.Target.Failures = nil // the one on probation stays
+		s.Target.Failures = nil // the slot on probation stays
 		q := s.decide(epoch.Add(2*time.Minute), rest{})
 		p := q.plan
 		acts := map[int]*Action{}
@@ -312,11 +312,11 @@ func TestNew_wakes(t *testing.T) {
 			until = now.Add(240 * time.Hour)
 		}
 		if !until.After(now) {
-			t.Fatalf("a plan of %s asks to be made again at %s", now, until)
+			t.Fatalf("a plan of %s wakes at %s", now, until)
 		}
 		if slices.ContainsFunc(s.Members, func(m Member) bool { return m.ahead(now.Unix()) || m.NextAttempt.After(m.nextAttempt(now)) }) ||
 			slices.ContainsFunc(s.Target.Failures, func(f Failure) bool { return f.At.After(now) }) || s.Target.Counted.After(now) || s.Target.Since.After(now) {
-			return // what counts as now changes all the time
+			return // times in the future count as now
 		}
 		for _, at := range []time.Time{now.Add(until.Sub(now) / 2), until.Add(-1)} {
 			if diff := cmp.Diff(says(p), says(s.Plan(at))); diff != "" {
@@ -335,8 +335,8 @@ func says(p *Plan) []string {
 	return append(list, fmt.Sprint(p.Counts, p.Surge, p.Size))
 }
 
-// TestNew_answers: to ask a plan about its members changes nothing of it, in
-// whatever order and however often it is asked.
+// TestNew_answers: questions about members do not change a plan, in
+// any order and number.
 func TestNew_answers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
@@ -358,10 +358,10 @@ func TestNew_answers(t *testing.T) {
 		}
 		slices.Reverse(s.Members)
 		if diff := cmp.Diff(first, ask()); diff != "" {
-			t.Fatalf("asked twice, it answers:\n%s", diff)
+			t.Fatalf("the second answer differs:\n%s", diff)
 		}
 		if diff := cmp.Diff(before, says(p)); diff != "" {
-			t.Fatalf("asked, it has become:\n%s", diff)
+			t.Fatalf("the plan has changed:\n%s", diff)
 		}
 	})
 }
@@ -403,8 +403,8 @@ func TestNew_numbers(t *testing.T) {
 	})
 }
 
-// TestNew_stalled: a pool is not stalled before its deadline: somebody is on the
-// way for that long, and nobody came newly into service meanwhile.
+// TestNew_stalled: a pool is stalled only after a member has been on its
+// way for the deadline, and no body came into service for the first time meanwhile.
 func TestNew_stalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
@@ -417,7 +417,7 @@ func TestNew_stalled(t *testing.T) {
 		for i := range s.Members {
 			m := &s.Members[i]
 			if m.served() && m.Runs != "" && m.BornAt.Add(m.BootTook).After(then) {
-				t.Fatalf("member %d came into service at %s, and it is %s: %s", m.Index, m.BornAt.Add(m.BootTook), now, dump(s))
+				t.Fatalf("member %d came into service at %s, and now is %s: %s", m.Index, m.BornAt.Add(m.BootTook), now, dump(s))
 			}
 			decided := m.Disruption.Since
 			if m.Disruption.Cause == NoCause || !m.Disrupted() && !m.Rolling() && !m.Repairing() {
@@ -426,7 +426,7 @@ func TestNew_stalled(t *testing.T) {
 			waits = waits || !m.InService() && !decided.After(then)
 		}
 		if !waits {
-			t.Fatalf("nobody has been on the way since %s, and it is %s: %s", then, now, dump(s))
+			t.Fatalf("no member has been on its way since %s, and now is %s: %s", then, now, dump(s))
 		}
 	})
 }
@@ -443,7 +443,7 @@ func TestBudget_rounds(t *testing.T) {
 			t.Errorf("maxSurge %d%% of %d is %d", v.N, n, gotV)
 		}
 		if gotU == 1 && gotV == 0 {
-			return // so that something can move
+			return // otherwise no member could be taken
 		}
 		if gotU*100 > u.N*n || (gotU+1)*100 <= u.N*n {
 			t.Errorf("maxUnavailable %d%% of %d is %d", u.N, n, gotU)
@@ -459,8 +459,8 @@ func dump(v any) string {
 	return string(b)
 }
 
-// TestPlan_isData: a plan is right however late it is asked, and whatever has
-// become of the snapshot.
+// TestPlan_isData: later changes of the snapshot do not change
+// a plan.
 func TestPlan_isData(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)

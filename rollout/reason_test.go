@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReasons: every reason that has a name stands in its table, once, with all
-// that is to be known of it.
+// TestReasons: every reason is in the table once, with scope and
+// sentence.
 func TestReasons(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
 	if err != nil {
@@ -36,13 +36,13 @@ func TestReasons(t *testing.T) {
 		case "Why":
 			whysFound++
 			if w := Why(text); w.Sentence() == text {
-				t.Errorf("%s is said as it is", w)
+				t.Errorf("%s has no sentence", w)
 			}
 		}
 		return false
 	})
 	if len(blockers) != len(Reasons()) || whysFound != len(whys) {
-		t.Errorf("%d reasons and %d in the table, %d reasons of actions and %d in the table", len(blockers), len(Reasons()), whysFound, len(whys))
+		t.Errorf("%d reasons, %d in the table; %d reasons of actions, %d in the table", len(blockers), len(Reasons()), whysFound, len(whys))
 	}
 	order := []Scope{OfRollout, OfMember, OfTime, OfPool, OfTurn}
 	at := 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestNew_removes tells which slots are removed, and which are not.
+// TestNew_removes: which slots are removed, and which are not.
 func TestNew_removes(t *testing.T) {
 	surging := policy(func(p *Policy) { p.Desired, p.MaxSurge = 3, 1 })
 	one := func(s *Snapshot) { s.Surge = 1 }
@@ -22,19 +22,19 @@ func TestNew_removes(t *testing.T) {
 			s:      pool(2, current, warm(1), member(1, func(m *Member) { m.ForClaim, m.BootTook = true, time.Minute })),
 			want:   []string{"Disrupt 1 ScaleDown, remove (Excess)"},
 		},
-		"a body that recovered goes": {
-			reason: "it is counted before it is forgotten",
+		"a slot with a recovery is removed": {
+			reason: "the recovery is counted first",
 			s: pool(4, policy(func(p *Policy) { p.Desired = 2 }), member(0, func(m *Member) { m.Held = true }), member(1, func(m *Member) { m.Held = true }),
 				member(3, served(time.Hour))),
 			want: []string{"Recover B (Counted)", "Disrupt 2 ScaleDown, remove (Excess)", "Disrupt 3 ScaleDown, remove (Excess)"}, blockers: "PoolResizing 3",
 		},
 		"one is on probation": {
-			reason: "rule 5: it stays although it is down, or nobody would try the target",
+			reason: "rule 5: it stays although it is down, since no other slot would try the target",
 			s:      pool(3, policy(func(p *Policy) { p.Desired = 1 }), limit(3), member(2, failedOnTarget)),
 			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 1 ScaleDown, remove (Excess)"}, blockers: "FailedReplacement 2",
 		},
 		"quarantined, stuck": {
-			reason: "neither is ours to remove",
+			reason: "neither may be removed",
 			s: pool(4, current, policy(func(p *Policy) { p.Desired = 2 }), member(2, func(m *Member) { m.Stuck = true }),
 				member(3, func(m *Member) { m.Phase, m.ServedSince = Quarantined, time.Time{} })),
 			want: []string{"Disrupt 1 ScaleDown, remove (Excess)"},
@@ -44,7 +44,7 @@ func TestNew_removes(t *testing.T) {
 			s:      pool(3, current, policy(func(p *Policy) { p.Desired = 2 }), member(2, func(m *Member) { m.Held, m.Phase = true, Unready })),
 		},
 		"surge that is down and held": {
-			reason: "rule 7: it stands in for no member, which is replaced",
+			reason: "rule 7: it replaces no member as surge",
 			s: pool(4, surging, one, member(0, onTarget), member(1, onTarget), member(3, onTarget),
 				member(3, func(m *Member) { m.Held, m.Phase = true, Unready })),
 			want: []string{"Disrupt 2 Drift to B (Stale)"}, blockers: "Rolling 1",
@@ -59,6 +59,6 @@ func TestNew_removes(t *testing.T) {
 	}
 	last := pool(4, surging, one, member(0, onTarget), member(1, onTarget), member(3, onTarget))
 	if p := last.Plan(epoch.Add(2 * time.Hour)); p.Surge != 0 {
-		t.Errorf("surge stood in for the last one, and %d slots of it are left: %v", p.Surge, lines(p))
+		t.Errorf("the last stale member is removed, and %d surge slots are left: %v", p.Surge, lines(p))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRules: each rule names functions that decide it, and each that it names is
-// there.
+// TestRules: each rule names the functions that decide it, and each of them
+// exists.
 func TestRules(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestRules(t *testing.T) {
 			rules++
 			text := strings.Join(strings.Fields(fn.Doc.Text()), " ")
 			if !strings.Contains(text, "Rule "+strconv.Itoa(rules)+":") {
-				t.Errorf("%s is function %d of rules.go, and its comment says nothing of that: %q", fn.Name.Name, rules, text)
+				t.Errorf("%s is function %d of rules.go, and its comment does not name that rule: %q", fn.Name.Name, rules, text)
 			}
 			_, list, _ := strings.Cut(text, "Also: ")
 			for _, part := range regexp.MustCompile(`[;.]`).Split(list, -1) {

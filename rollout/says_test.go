@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNew_stalledBy: what something else keeps is not stalled.
+// TestNew_stalledBy: a pool that waits for work, a hold or sources is not stalled.
 func TestNew_stalledBy(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)
 	failed := func(m *Member) { m.Phase, m.DownSince = Failed, epoch }
@@ -30,8 +30,8 @@ func TestNew_stalledBy(t *testing.T) {
 	}
 }
 
-// TestNew_names: what stands still names the member that keeps it so, and what
-// would let it go on.
+// TestNew_names: a message names the member that blocks the pool, and what
+// would unblock it.
 func TestNew_names(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)
 	never := func(s *Snapshot) { s.Target, s.Current = Record{ID: "A"}, Record{} }
@@ -42,7 +42,7 @@ func TestNew_names(t *testing.T) {
 		want   string
 	}{
 		"the limit is used up": {
-			"one that does not come back by itself is named before one that boots",
+			"a member that stays down is named before one that boots",
 			pool(4, member(0, replaced), member(1, onTarget), member(1, unready)), func(p *Plan) string { return p.Next }, "member 1 is down, and 1 more out of service",
 		},
 		"steady use": {
@@ -50,11 +50,11 @@ func TestNew_names(t *testing.T) {
 			pool(4, warm(3), member(0, claimed), member(1, replaced)), func(p *Plan) string { return p.Next }, "update.minAvailable would let one member roll",
 		},
 		"a failed slot is held": {
-			"the target is not tried, since it is kept",
+			"the target is not tried, since the failed slot is kept",
 			pool(3, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Held = true })), func(p *Plan) string { return p.Next }, "the target is not tried, since member 0 failed on it and is held",
 		},
 		"the first template fails": {
-			"the pool says so, in the words of its bodies",
+			"the message repeats that of the body",
 			pool(1, never, limit(3), member(0, failedOnTarget), member(0, func(m *Member) { m.Runs, m.Wants, m.Message = "A", "A", "no such file" })),
 			func(p *Plan) string { return string(p.Available.Status) + " " + p.Available.Message }, "False no body of revision A has come into service yet; the last was that of member 0 (no such file)",
 		},
@@ -63,11 +63,11 @@ func TestNew_names(t *testing.T) {
 			pool(2, current, policy(func(p *Policy) { p.Desired, p.RefillBelow = 5, 2 })), func(p *Plan) string { return string(p.Available.Status) + " " + p.Available.Reason }, "True EnoughFree",
 		},
 		"a partition that was raised": {
-			"it takes no member back",
+			"the partition takes no member back",
 			pool(3, policy(func(p *Policy) { p.Partition = 2 }), member(0, onTarget), member(1, onTarget)), func(p *Plan) string { return p.Updated.Message }, "are not taken back",
 		},
-		"a recycle while the size is brought about": {
-			"it waits for that",
+		"a recycle while the pool is resized": {
+			"it waits for the size",
 			pool(3, current, policy(func(p *Policy) { p.Desired = 5 }), member(0, func(m *Member) { m.Asked = true })),
 			func(p *Plan) string { return p.Explain(&Member{Body: true, Runs: "A"}) }, PoolResizing.Sentence(),
 		},
@@ -79,7 +79,7 @@ func TestNew_names(t *testing.T) {
 			func(p *Plan) string { return p.Next }, "no slot tries the target, since update.partition keeps every other one off it",
 		},
 		"a stale member that has come back and is not in service yet": {
-			"it is down, and goes before any that is up",
+			"it is down, and is removed before any that is up",
 			pool(3, policy(func(p *Policy) { p.MinReady = time.Minute }), member(1, func(m *Member) { m.Phase, m.PhaseSince = Preparing, later })),
 			func(p *Plan) string { return strings.Join(lines(p), ", ") }, "Disrupt 1 Drift to B (StaleDown)",
 		},
@@ -103,7 +103,7 @@ func TestNew_names(t *testing.T) {
 			})), func(p *Plan) string { return string(p.Reconciling.Status) }, "False",
 		},
 		"a deleted pool with a holder": {
-			"it names who stays",
+			"it names the member that stays",
 			pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(1, claimed)), func(p *Plan) string { return p.Updated.Message }, "1 member stays: member 1",
 		},
 	} {

@@ -7,24 +7,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNew_serves tells what is made, taken and kept for those who use the pool,
-// or ask for something.
+// TestNew_serves: which members are made, taken and kept for claims and for
+// recycle requests.
 func TestNew_serves(t *testing.T) {
 	asked := func(m *Member) { m.Asked = true }
 	narrow := policy(func(p *Policy) { p.MaxUnavailable, p.MaxSurge = 0, 1 })
 	two := policy(func(p *Policy) { p.Desired = 2 })
 	for name, tc := range map[string]planCase{
-		"a recycle that may take nothing": {
-			reason: "rule 7: a surge slot stands in for it",
+		"a recycle without budget": {
+			reason: "rule 7: a surge slot is made for it",
 			s:      pool(2, current, narrow, member(0, asked)), want: []string{"CreateSlot 2 A (Surge)"},
 		},
-		"a recycle with a stand-in": {
+		"a recycle with a surge slot": {
 			reason: "rule 7: the member is removed rather than replaced",
 			s:      pool(3, current, narrow, two, func(s *Snapshot) { s.Surge = 1 }, member(0, asked)),
 			want:   []string{"Disrupt 0 Requested, remove (Asked)"},
 		},
-		"a recycle that may take one": {
-			reason: "rule 7: no surge is made for what is replaced already",
+		"a recycle with budget": {
+			reason: "rule 7: no surge is made for a member that is replaced already",
 			s:      pool(2, current, policy(func(p *Policy) { p.MaxSurge = 1 }), member(0, asked)),
 			want:   []string{"Disrupt 0 Requested to A (Asked)"},
 		},
@@ -36,16 +36,16 @@ func TestNew_serves(t *testing.T) {
 			want: []string{"Undo 0 A (ServesAgain)"},
 		},
 		"held while it drains for the size": {
-			reason: "rule 10: it stays, and nobody goes in its place while as few are in service as the size asks for",
+			reason: "rule 10: it stays, and no other member in service is removed while the size needs all",
 			s:      pool(3, current, two, member(2, drains(ScaleDown)), member(2, func(m *Member) { m.Held = true })),
 			want:   []string{"Undo 2 A (TurnedHeld)"},
 		},
 		"enough are free": {
-			reason: "rule 11: what is missing may stay so",
+			reason: "rule 11: missing members are not made yet",
 			s:      pool(2, current, policy(func(p *Policy) { p.Desired, p.RefillBelow = 4, 2 })),
 		},
 		"enough are free, but a claim waits": {
-			reason: "rule 11: what it is about to take is not free",
+			reason: "rule 11: the member that the claim is about to take is not free",
 			s:      pool(2, current, policy(func(p *Policy) { p.Desired, p.RefillBelow = 4, 2 }), func(s *Snapshot) { s.Waiting = 1 }),
 			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)"},
 		},
@@ -55,7 +55,7 @@ func TestNew_serves(t *testing.T) {
 			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)"},
 		},
 		"steady use": {
-			reason: "rule 4: with a floor one may roll whatever the room says",
+			reason: "rule 4: with a floor one member may roll whatever room returns",
 			s: pool(4, warm(3), policy(func(p *Policy) { p.HasFloor, p.MinAvailable = true, 1 }), member(0, claimed), member(1, func(m *Member) {
 				onTarget(m)
 				m.Phase, m.ServedSince = Provisioning, time.Time{}
@@ -97,7 +97,7 @@ func TestPick(t *testing.T) {
 }
 
 // TestRelease_disruption: under Reuse a stale member goes to no claim that
-// waits, while a rollout could take it but for its numbers.
+// waits, while only the budget keeps a rollout from taking it.
 func TestRelease_disruption(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	ends := Disruption{Cause: ClaimEnded, Incarnation: 7, Since: now}

@@ -13,12 +13,12 @@ func claimed(m *Member) { m.Claimed, m.Phase = true, InClaim }
 
 func current(s *Snapshot) { s.Target, s.Current = Record{ID: "A"}, Record{ID: "A"} }
 
-// warm makes the pool one of so many free members.
+// warm makes the pool warm, with so many free members.
 func warm(free int) func(*Snapshot) {
 	return policy(func(p *Policy) { p.Warm, p.Desired = true, free })
 }
 
-// TestNew_sizing tells how many members there are to be.
+// TestNew_sizing: how many members there are to be.
 func TestNew_sizing(t *testing.T) {
 	for name, tc := range map[string]planCase{
 		"warm": {
@@ -26,27 +26,27 @@ func TestNew_sizing(t *testing.T) {
 			s:      pool(4, current, warm(2), member(0, claimed), member(1, claimed)),
 		},
 		"warm, one claimed": {
-			reason: "what a claim took is made anew",
+			reason: "a member is made for the one that a claim took",
 			s:      pool(3, current, warm(3), member(1, claimed)),
 			want:   []string{"CreateSlot 3 A (Fill)"},
 		},
 		"warm, rolled": {
-			reason: "rule 4: claims held for ever use up no budget, and a deficit does",
+			reason: "rule 4: claimed members use no budget, missing ones do",
 			s:      pool(4, warm(2), member(0, claimed), member(1, claimed)),
 			want:   []string{"Disrupt 2 Drift to B (Stale)"}, blockers: "Claimed 2, UnavailableLimit 1, Rolling 1",
 		},
 		"warm, deficit": {
-			reason: "rule 6: a refill deficit is no resize; rule 4 charges it",
+			reason: "rule 6: a refill deficit is no resize; by rule 4 it uses the budget",
 			s:      pool(3, warm(2), policy(func(p *Policy) { p.MaxUnavailable, p.MaxInFlight = 2, 2 }), member(0, claimed), member(1, claimed)),
 			want:   []string{"CreateSlot 3 B (Fill)", "Disrupt 2 Drift to B (Stale)"}, blockers: "Claimed 2, Rolling 1",
 		},
 		"warm, claims wait": {
-			reason: "rule 11: each asks for one more",
+			reason: "rule 11: one more is made for each",
 			s:      pool(2, current, warm(2), func(s *Snapshot) { s.Waiting = 2 }),
 			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)"},
 		},
 		"total, claims wait": {
-			reason: "where claimed members count, the size is the size",
+			reason: "if claimed members count, waiting claims add none",
 			s:      pool(2, current, func(s *Snapshot) { s.Waiting = 2 }),
 		},
 		"warm, a claim ends in a full pool": {
@@ -74,42 +74,42 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"Grant 0 A (Retarget)"},
 		},
 		"warm, a holder's body is gone": {
-			reason: "the claim goes, and the slot counts already",
+			reason: "the claim is dropped, and the slot counts",
 			s: pool(3, current, warm(3), member(0, func(m *Member) {
 				m.Claimed, m.Phase, m.Gone, m.Body = true, Failed, true, false
 			})),
 			want: []string{"Disrupt 0 Failed to A (BodyGone)"},
 		},
 		"warm, none wanted free, a claim waits": {
-			reason: "rule 7: what is made as surge is not too many in the next pass",
+			reason: "rule 7: surge is no excess in the next pass",
 			s: pool(2, warm(0), policy(func(p *Policy) { p.MaxSurge, p.MaxUnavailable = 1, 0 }), func(s *Snapshot) { s.Waiting, s.Surge = 1, 1 },
 				member(1, func(m *Member) { replaced(m); m.Disruption = Disruption{} })),
 			want: []string{"Disrupt 0 Drift, remove (Stale)"}, blockers: "Rolling 1",
 		},
 		"enough free": {
-			reason: "refillBelow: what is missing waits until fewer are free",
+			reason: "refillBelow: missing members wait until fewer are free",
 			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
 		},
 		"enough free for claims that wait": {
-			reason: "refillBelow: one that is about to be bound asks for nothing yet",
+			reason: "refillBelow: a claim about to be bound needs no further member",
 			s:      pool(4, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 }), func(s *Snapshot) { s.Waiting = 1 }),
 		},
 		"fewer than the size asks for, and enough free": {
-			reason: "refillBelow: that is how it is meant, and no pool is unready for it",
+			reason: "refillBelow: the pool is Ready",
 			s:      pool(3, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
 		},
 		"too few free": {
-			reason: "refillBelow: and then all of it is made",
+			reason: "refillBelow: all missing members are made",
 			s:      pool(2, current, warm(5), policy(func(p *Policy) { p.RefillBelow = 3 })),
 			want:   []string{"CreateSlot 2 A (Fill)", "CreateSlot 3 A (Fill)", "CreateSlot 4 A (Fill)"},
 		},
 		"enough free, and drift": {
-			reason: "drift that waits to be rolled starts the refill as well",
+			reason: "drift that waits to be rolled also starts the refill",
 			s:      pool(3, warm(4), policy(func(p *Policy) { p.RefillBelow = 2 })),
 			want:   []string{"CreateSlot 3 B (Fill)"}, blockers: "UnavailableLimit 3",
 		},
-		"enough free, and drift that nobody rolls": {
-			reason: "under Manual no drift waits to be rolled",
+		"enough free, and drift under Manual": {
+			reason: "no drift waits to be rolled",
 			s:      pool(3, warm(4), policy(func(p *Policy) { p.RefillBelow, p.Manual = 2, true })), blockers: "ManualPolicy 3",
 		},
 		"the ceiling": {
@@ -121,18 +121,18 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"CreateSlot 4 A (Fill)"},
 		},
 		"the ceiling and surge": {
-			reason: "where it leaves no room for surge it is said so",
+			reason: "a ceiling without room for surge is reported",
 			s: pool(3, policy(func(p *Policy) { p.MaxSurge, p.MaxUnavailable, p.MaxMembers, p.HasCeiling = 1, 1, 3, true }),
 				member(2, func(m *Member) { m.Phase = Unready; onTarget(m) })),
 			blockers: "NoSurgeCapacity 2",
 		},
 		"above the ceiling": {
-			reason: "what is too many under it goes, as under any size",
+			reason: "excess above the ceiling is removed",
 			s:      pool(3, current, policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true })),
 			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
 		},
 		"claimed above the ceiling": {
-			reason: "and what somebody holds stays",
+			reason: "claimed members stay",
 			s:      pool(3, current, warm(1), policy(func(p *Policy) { p.MaxMembers, p.HasCeiling = 2, true }), member(0, claimed), member(1, claimed)),
 			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"},
 		},
@@ -145,34 +145,34 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"Grant 0  (NotBuildable)"},
 		},
 		"surge above the ceiling": {
-			reason: "surge slots are under it too",
+			reason: "the ceiling includes surge slots",
 			s:      pool(3, policy(func(p *Policy) { p.Desired, p.MaxSurge, p.MaxMembers, p.HasCeiling = 2, 1, 2, true })),
 			want:   []string{"Disrupt 2 ScaleDown, remove (Excess)"}, blockers: "PoolResizing 3",
 		},
 		"too many, and a holder's body is gone": {
-			reason: "rule 10: it is down, and goes first, with its claim",
+			reason: "rule 10: it is down, and is removed first, with its claim",
 			s: pool(2, current, warm(1), member(1, func(m *Member) {
 				m.Claimed, m.Phase, m.Gone, m.Body = true, Failed, true, false
 			})),
 			want: []string{"Disrupt 1 ScaleDown, remove (Excess)"},
 		},
 		"too many, and a busy body is gone": {
-			reason: "rule 1: what is gone is not busy",
+			reason: "rule 1: a body that is gone is not busy",
 			s: pool(2, current, func(s *Snapshot) { s.Deleting = true }, member(0, claimed), member(1, func(m *Member) {
 				m.Occupancy, m.Phase, m.Gone, m.Body = Busy, Failed, true, false
 			})),
 			want: []string{"Disrupt 1 ScaleDown, remove (PoolDeleted)"},
 		},
 		"too many, and a released one is busy": {
-			reason: "its body goes anyhow, and no other is made in its place",
+			reason: "its body ends anyhow, and is not replaced",
 			s: pool(2, current, warm(1), member(1, func(m *Member) {
 				m.Wants, m.Phase, m.Occupancy = "", Draining, OccupancyUnsure
 				m.Disruption = Disruption{Cause: ClaimEnded, Incarnation: 1, Since: epoch}
 			})),
 			want: []string{"Disrupt 1 ClaimEnded, remove (Excess)"},
 		},
-		"the one on probation is above the ceiling": {
-			reason: "the ceiling holds for it as well",
+		"the slot on probation is above the ceiling": {
+			reason: "the ceiling applies to it too",
 			s: pool(3, policy(func(p *Policy) { p.Desired, p.MaxSurge, p.MaxMembers, p.HasCeiling = 2, 1, 2, true }), func(s *Snapshot) {
 				s.Surge, s.Target.Failed = 1, 1
 				s.Target.Failures = []Failure{{ID: "uid-2", Index: 2, Incarnation: 2, Count: 1, At: epoch.Add(2 * time.Hour)}}
@@ -184,7 +184,7 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"Disrupt 2 ScaleDown, remove (Excess)"}, blockers: "FailedReplacement 2",
 		},
 		"needed again, adopted": {
-			reason: "what was taken as it is stays that",
+			reason: "an adopted member stays adopted",
 			s: pool(1, current, member(0, func(m *Member) {
 				drains(ScaleDown)(m)
 				m.Wants, m.Runs = "A", ""
@@ -192,7 +192,7 @@ func TestNew_sizing(t *testing.T) {
 			want: []string{"Undo 0 A (NeededAgain)"},
 		},
 		"below the ceiling's size": {
-			reason: "members that the ceiling leaves no room for are no resize that ends",
+			reason: "members missing because of the ceiling are no resize",
 			s: pool(3, policy(func(p *Policy) {
 				p.Desired, p.MaxUnavailable, p.MaxMembers, p.HasCeiling = 4, 2, 3, true
 			})),
@@ -203,7 +203,7 @@ func TestNew_sizing(t *testing.T) {
 	}
 }
 
-// TestNew_requests tells what a person asks of single members.
+// TestNew_requests: recycle and skip of single members.
 func TestNew_requests(t *testing.T) {
 	asked := func(m *Member) { m.Asked = true }
 	skipped := func(m *Member) { m.Skipped = true }
@@ -214,7 +214,7 @@ func TestNew_requests(t *testing.T) {
 			want:   []string{"Disrupt 1 Requested to A (Asked)"},
 		},
 		"asked of a stale one": {
-			reason: "it comes back on the target: so a Manual pool is rolled by hand",
+			reason: "it comes back on the target, so a Manual pool can be rolled by hand",
 			s:      pool(3, policy(func(p *Policy) { p.Manual = true }), member(1, asked)),
 			want:   []string{"Disrupt 1 Requested to B (Asked)"}, blockers: "ManualPolicy 3",
 		},
@@ -227,21 +227,21 @@ func TestNew_requests(t *testing.T) {
 			s:      pool(3, current, member(1, func(m *Member) { m.Asked, m.Held = true, true })),
 		},
 		"asked while one is down": {
-			reason: "rule 4: the same gates",
+			reason: "rule 4: a recycle passes the same gates",
 			s:      pool(3, current, member(0, func(m *Member) { m.Phase = Unready }), member(1, asked)),
 		},
 		"asked of one that is down": {
-			reason: "rule 3: it costs nothing",
+			reason: "rule 3: it uses no budget",
 			s:      pool(3, current, member(0, func(m *Member) { m.Phase = Unready }), member(1, func(m *Member) { m.Asked, m.Phase = true, Unready })),
 			want:   []string{"Disrupt 1 Requested to A (Asked)"},
 		},
 		"asked, and the rollout": {
-			reason: "what is asked for uses the same budget, and comes first",
+			reason: "a recycle uses the same budget, and comes first",
 			s:      pool(3, member(2, asked)),
 			want:   []string{"Disrupt 2 Requested to B (Asked)"}, blockers: "UnavailableLimit 2, Rolling 1",
 		},
-		"asked no more": {
-			reason: "a body that only drains stays when the request is taken back",
+		"the request is withdrawn": {
+			reason: "the draining body stays",
 			s:      pool(3, current, member(1, func(m *Member) { drains(Requested)(m); m.Wants = "A" })),
 			want:   []string{"Undo 1 A (NotAsked)"},
 		},
@@ -251,7 +251,7 @@ func TestNew_requests(t *testing.T) {
 			want:   []string{"Disrupt 0 Requested to A (Skipped)"}, blockers: "UnavailableLimit 2",
 		},
 		"skipped while it boots, and paused": {
-			reason: "giving up is no drift",
+			reason: "a skip is no drift",
 			s: pool(3, policy(func(p *Policy) { p.Paused = true }), member(0, func(m *Member) {
 				replaced(m)
 				skipped(m)
@@ -259,7 +259,7 @@ func TestNew_requests(t *testing.T) {
 			want: []string{"Disrupt 0 Requested to A (Skipped)"}, blockers: "Paused 2",
 		},
 		"skipped after it failed": {
-			reason: "its failure holds nobody up, and is not tried again",
+			reason: "its failure blocks no other member, and is not retried",
 			s:      pool(3, policy(func(p *Policy) { p.MaxUnavailable = 2; p.MaxInFlight = 2 }), member(0, func(m *Member) { failedOnTarget(m); skipped(m) })),
 			want: []string{
 				"RecordFailure B (EarlyFailure)", "Recover B (Recovered)", "Disrupt 0 Failed to A (Failed)",
@@ -268,12 +268,12 @@ func TestNew_requests(t *testing.T) {
 			blockers: "UnavailableLimit 1, Rolling 1",
 		},
 		"skipped, and back": {
-			reason: "the others go on, and it stays",
+			reason: "the rollout continues with the others",
 			s:      pool(3, member(0, skipped)),
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Held 1, UnavailableLimit 1, Rolling 1",
 		},
 		"stuck": {
-			reason: "rule 8: a member whose object refuses the write does not hide the next one",
+			reason: "rule 8: a member whose writes are rejected does not hide the next candidate",
 			s:      pool(3, member(0, func(m *Member) { m.Stuck = true })),
 			want:   []string{"Disrupt 1 Drift to B (Stale)"}, blockers: "Unreachable 1, UnavailableLimit 1, Rolling 1",
 		},
@@ -282,7 +282,7 @@ func TestNew_requests(t *testing.T) {
 	}
 }
 
-// TestNew_inPlace: the body is kept where it can be.
+// TestNew_inPlace: the body is kept if it can be.
 func TestNew_inPlace(t *testing.T) {
 	inPlace := policy(func(p *Policy) { p.InPlace, p.MaxSurge = true, 2 })
 	for name, tc := range map[string]struct {
@@ -314,7 +314,7 @@ func TestNew_inPlace(t *testing.T) {
 	}
 }
 
-// TestNew_windows: a window that can never open is said, and what is shut waits.
+// TestNew_windows: a window that can never open is reported; a shut one delays.
 func TestNew_windows(t *testing.T) {
 	shut := func(s *Snapshot) { s.WindowShut = true }
 	p := pool(2, shut).Plan(epoch.Add(time.Hour))
@@ -333,7 +333,7 @@ func TestNew_windows(t *testing.T) {
 	surging := pool(4, shut, policy(func(p *Policy) { p.Desired, p.MaxSurge = 3, 2 }), func(s *Snapshot) { s.Surge = 1 },
 		member(3, func(m *Member) { replaced(m); m.Disruption = Disruption{} }))
 	if p := surging.Plan(epoch.Add(time.Minute)); len(p.Actions) > 0 || p.Surge != 1 {
-		t.Errorf("a surge body that was begun inside a window is kept outside, and none is added: %v, surge %d", lines(p), p.Surge)
+		t.Errorf("a surge body made inside a window is kept outside, and none is added: %v, surge %d", lines(p), p.Surge)
 	}
 	p = pool(3, shut, member(0, func(m *Member) { m.Phase = Unready })).Plan(epoch.Add(time.Hour))
 	if len(p.Actions) > 0 {
@@ -341,25 +341,25 @@ func TestNew_windows(t *testing.T) {
 	}
 }
 
-// TestNew_canary: a partition keeps members on the revision that was, and on no
+// TestNew_canary: a partition keeps members on the previous revision, and on no
 // other.
 func TestNew_canary(t *testing.T) {
 	canary := policy(func(p *Policy) { p.Partition = 2 })
 	p := pool(3, current, canary, member(0, onTarget)).Plan(epoch.Add(2 * time.Hour))
 	if diff := cmp.Diff([]string{"Disrupt 0 Drift to A (Stale)"}, lines(p)); diff != "" || p.Updated.Status == True {
-		t.Errorf("a canary that is taken back goes back: %+v\n%s", p.Updated, diff)
+		t.Errorf("a withdrawn canary is rolled back: %+v\n%s", p.Updated, diff)
 	}
 	p = pool(3, canary).Plan(epoch.Add(2 * time.Hour))
 	if p.Updated.Reason != "RollingUpdate" {
-		t.Errorf("a canary that is only decided on is not there: %+v", p.Updated)
+		t.Errorf("a canary that is still replaced has reached the partition: %+v", p.Updated)
 	}
 	if p = pool(3, canary, member(0, onTarget)).Plan(epoch.Add(2 * time.Hour)); p.Updated.Reason != "PartitionReached" {
-		t.Errorf("a canary that is there is: %+v", p.Updated)
+		t.Errorf("a canary in service has not reached the partition: %+v", p.Updated)
 	}
 }
 
-// TestNew_probation: the slot that tries a revision again is one that can, and
-// times that have not come yet wait for nothing.
+// TestNew_probation: the slot on probation is one that can try the target, and
+// times in the future delay nothing.
 func TestNew_probation(t *testing.T) {
 	failed := func(at time.Time) func(*Snapshot) {
 		return func(s *Snapshot) {
@@ -369,25 +369,25 @@ func TestNew_probation(t *testing.T) {
 	later := epoch.Add(2 * time.Hour)
 	held := pool(3, failed(epoch), member(0, func(m *Member) { failedOnTarget(m); m.Held = true }))
 	if q := held.decide(later, rest{}); q.probation == 0 {
-		t.Error("a slot that is held tries nothing")
+		t.Error("a held slot tries the target")
 	}
 	year := later.Add(time.Hour * 24 * 365)
 	ahead := pool(3, failed(year), member(0, func(m *Member) { failedOnTarget(m); m.NextAttempt = year }))
 	p := ahead.Plan(later)
 	if p.Wake.IsZero() || p.Wake.After(later.Add(10*time.Second)) {
-		t.Errorf("an attempt that a clock dated ahead waits for no longer than a backoff: wake at %s", p.Wake)
+		t.Errorf("an attempt dated in the future waits for longer than a backoff: wake at %s", p.Wake)
 	}
 	if r := p.Actions[0].Record; r == nil || !r.Failures[0].At.Equal(later) {
-		t.Errorf("a failure that a clock dated ahead is dated now: %v", lines(p))
+		t.Errorf("a failure dated in the future is not dated now: %v", lines(p))
 	}
 	asked := pool(3, failed(epoch), policy(func(p *Policy) { p.MaxSurge = 1 }), member(1, func(m *Member) { m.Asked = true }))
 	asked.Target.Failures[0].ID = "gone"
 	if p := asked.Plan(later); slices.ContainsFunc(lines(p), func(s string) bool { return strings.HasPrefix(s, "Disrupt 1 Requested to B") }) {
-		t.Errorf("nothing in service is taken for a revision that has failed, not on request either: %v", lines(p))
+		t.Errorf("a member in service is taken for a failed revision on request: %v", lines(p))
 	}
 }
 
-// TestNew_saysWhatIsMissing: a size or a revision that cannot be had is said.
+// TestNew_saysWhatIsMissing: an unreachable size or revision is reported.
 func TestNew_saysWhatIsMissing(t *testing.T) {
 	p := pool(2, current, policy(func(p *Policy) { p.Desired, p.MaxMembers, p.HasCeiling = 3, 2, true })).Plan(epoch.Add(time.Hour))
 	if p.Ready.Reason != "MaxMembersReached" || p.Ready.Status != False || p.Reconciling.Status != False {
@@ -409,7 +409,7 @@ func TestNew_saysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestNew_saysWhatFailed: one sentence that a person can act on.
+// TestNew_saysWhatFailed: the message says what failed and what to do.
 func TestNew_saysWhatFailed(t *testing.T) {
 	s := pool(3, policy(func(p *Policy) { p.FailureLimit = 1 }), member(1, func(m *Member) {
 		failedOnTarget(m)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStep tells the life of a slot, one step a case.
+// TestStep shows the life of a slot, one step a case.
 func TestStep(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	life := Lifecycle{BootTimeout: 10 * time.Minute, RecoverAfter: time.Minute}
@@ -18,7 +18,7 @@ func TestStep(t *testing.T) {
 	}
 	booting := Member{ID: "m", Wants: "A", Runs: "A", Phase: Provisioning, Body: true, Incarnation: 1, BornAt: now.Add(-time.Minute), PhaseSince: now.Add(-time.Minute)}
 	with := func(m Member, change func(*Member)) Member { change(&m); return m }
-	// left is what is remembered of a body that left service after an hour.
+	// left is a member whose body left service after an hour.
 	left := func(m Member) Member {
 		m.DownSince, m.Recovered, m.RecoveredAt = now, m.Runs, epoch.Add(time.Minute)
 		return m
@@ -36,30 +36,30 @@ func TestStep(t *testing.T) {
 		wake      time.Time
 	}{
 		"a new slot without a grant waits": {
-			reason: "only the engine says what may be born",
+			reason: "only the engine grants births",
 			member: Member{ID: "m"}, want: Member{ID: "m"},
 		},
 		"a new slot with a grant is born": {
-			reason: "the grant is the permission",
+			reason: "the grant allows the birth",
 			member: Member{ID: "m", Wants: "A"}, do: CreateBody, want: Member{ID: "m", Wants: "A"},
 		},
 		"a birth that was refused for lack of room waits": {
-			reason: "capacity is asked for again with backoff",
+			reason: "the birth is retried with backoff",
 			member: Member{ID: "m", Wants: "A", NoRoom: true, NextAttempt: now.Add(time.Second)}, wake: now.Add(time.Second),
 			want: Member{ID: "m", Wants: "A", NoRoom: true, NextAttempt: now.Add(time.Second)},
 		},
 		"another revision is born at once": {
-			reason: "what failed was not what is to be born",
+			reason: "the backoff is for the revision that failed",
 			member: Member{ID: "m", Wants: "B", Runs: "A", NextAttempt: now.Add(time.Second)}, do: CreateBody,
 			want: Member{ID: "m", Wants: "B", Runs: "A", NextAttempt: now.Add(time.Second)},
 		},
-		"what a clock that was ahead wrote counts as now": {
-			reason: "it would keep the slot from anything until the clock is there again",
+		"times from a clock that was ahead count as now": {
+			reason: "the slot would do nothing until that time",
 			member: with(free, func(m *Member) { m.ServedSince, m.PhaseSince = now.Add(time.Hour), now.Add(time.Hour) }), seen: Sight{State: Ready},
 			want: with(free, func(m *Member) { m.ServedSince, m.PhaseSince = now, now }),
 		},
 		"a backoff is never longer than the longest": {
-			reason: "a clock that was ahead wrote when the next attempt is",
+			reason: "NextAttempt is from a clock that was ahead",
 			member: Member{ID: "m", Wants: "A", Runs: "A", Attempts: 1, NextAttempt: now.Add(time.Hour)}, wake: now.Add(10 * time.Second),
 			want: Member{ID: "m", Wants: "A", Runs: "A", Attempts: 1, NextAttempt: now.Add(10 * time.Second)},
 		},
@@ -87,12 +87,12 @@ func TestStep(t *testing.T) {
 			}),
 		},
 		"a failed body that never served does not come back": {
-			reason: "each incarnation fails once, and this one was counted",
+			reason: "each incarnation fails once, and its failure is counted",
 			member: with(booting, func(m *Member) { m.Phase, m.FailedEarly = Failed, true }), seen: Sight{State: Ready},
 			want: with(booting, func(m *Member) { m.Phase, m.FailedEarly = Failed, true }),
 		},
 		"a failed body that has served comes back": {
-			reason: "it is in service, whatever it was called",
+			reason: "a ready body that has served is in service",
 			member: with(free, func(m *Member) { m.Phase = Failed }), seen: Sight{State: Ready},
 			want: with(free, func(m *Member) { m.PhaseSince, m.ServedSince = now, now }),
 		},
@@ -102,14 +102,14 @@ func TestStep(t *testing.T) {
 			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince = Unready, now }),
 		},
 		"a body that goes down before it recovered is unsettled": {
-			reason: "nobody knows yet whether its revision can serve; it has bootTimeout to show that",
+			reason: "it is not known whether its revision can serve; the body fails after bootTimeout",
 			member: with(free, func(m *Member) { m.ServedSince = now.Add(-30 * time.Second) }), seen: Sight{State: Booting}, wake: now.Add(10 * time.Minute),
 			want: with(free, func(m *Member) {
 				m.ServedSince, m.Phase, m.PhaseSince = now.Add(-30*time.Second), Unready, now
 				m.DownSince, m.UnsettledSince = now, now
 			}),
 		},
-		"an unsettled body fails, however often it was up": {
+		"an unsettled body fails, however often it was in service": {
 			reason: "it has been unsettled for bootTimeout, and is down",
 			member: with(free, func(m *Member) {
 				m.BornAt, m.ServedSince, m.UnsettledSince = now.Add(-11*time.Minute), now.Add(-10*time.Second), now.Add(-10*time.Minute)
@@ -136,7 +136,7 @@ func TestStep(t *testing.T) {
 			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince, m.DownSince = Failed, now, now.Add(-10*time.Minute) }),
 		},
 		"a crash before ten times recovery counts": {
-			reason: "it ended by itself, having served for nine minutes; since it had recovered, the next birth does not wait",
+			reason: "it exited after nine minutes of service; since it had recovered, the next birth does not wait",
 			member: with(free, func(m *Member) { m.BornAt, m.ServedSince = now.Add(-9*time.Minute), now.Add(-9*time.Minute) }), seen: Sight{State: Exited},
 			want: with(free, func(m *Member) {
 				m.BornAt, m.ServedSince = now.Add(-9*time.Minute), now.Add(-9*time.Minute)
@@ -145,19 +145,19 @@ func TestStep(t *testing.T) {
 			}),
 		},
 		"a crash after ten times recovery does not": {
-			reason: "what has served for an hour is healed, and says nothing of its revision",
+			reason: "a body that has served for an hour does not count against its revision",
 			member: free, seen: Sight{State: Exited},
 			want: with(left(free), func(m *Member) { m.Phase, m.PhaseSince, m.Gone = Failed, now, true }),
 		},
-		"a body in health whose claim ends has recovered": {
-			reason: "it served for as long as it was asked to",
+		"a healthy body whose claim ends has recovered": {
+			reason: "it served for the whole claim",
 			member: with(with(free, goes(ClaimEnded, false)), func(m *Member) { m.ServedSince, m.Phase = now.Add(-time.Second), InClaim }), seen: Sight{State: Ready, Drained: true},
 			want: with(with(free, goes(ClaimEnded, false)), func(m *Member) {
 				m.ServedSince, m.Phase, m.PhaseSince = now.Add(-time.Second), Terminating, now
 				m.DownSince, m.Recovered, m.RecoveredAt = now, "A", now
 			}),
 		},
-		"what failed and serves again waits to be taken back": {
+		"a failed body that serves again waits for the engine": {
 			reason: "the engine withdraws the disruption before the end begins",
 			member: with(with(left(free), goes(BodyFailed, false)), func(m *Member) { m.Phase = Failed }), seen: Sight{State: Ready, Drained: true},
 			want: with(with(left(free), goes(BodyFailed, false)), func(m *Member) {
@@ -170,7 +170,7 @@ func TestStep(t *testing.T) {
 			want: with(with(free, goes(ScaleDown, true)), func(m *Member) { m.Held = true }),
 		},
 		"a body that vanished before it served does not count": {
-			reason: "somebody deleted it; its revision did nothing wrong, but the next birth waits",
+			reason: "it was deleted; that does not count against its revision, but the next birth waits",
 			member: booting, seen: Sight{State: Absent},
 			want: with(booting, func(m *Member) {
 				m.Phase, m.PhaseSince, m.Gone, m.Body = Failed, now, true, false
@@ -178,7 +178,7 @@ func TestStep(t *testing.T) {
 			}),
 		},
 		"a claimed member that is ready is in its claim": {
-			reason: "the phase tells",
+			reason: "the phase shows the claim",
 			member: with(free, func(m *Member) { m.Claimed = true }), seen: Sight{State: Ready},
 			want: with(free, func(m *Member) { m.Claimed, m.Phase, m.PhaseSince = true, InClaim, now }),
 		},
@@ -188,27 +188,27 @@ func TestStep(t *testing.T) {
 			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Draining, now }),
 		},
 		"a drained member terminates": {
-			reason: "that it does is recorded before the body is told",
+			reason: "Terminating is recorded before the deletion",
 			member: with(free, goes(Drift, false)), seen: Sight{State: Ready, Drained: true},
 			want: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase, m.PhaseSince = Terminating, now }),
 		},
 		"a drained member that turned busy waits": {
-			reason: "rule 1: the engine withdraws the disruption, and nothing may be faster",
+			reason: "rule 1: it must not end before the engine withdraws the disruption",
 			member: with(with(free, goes(Drift, false)), func(m *Member) { m.Occupancy = Busy }), seen: Sight{State: Ready, Drained: true},
 			want: with(with(free, goes(Drift, false)), func(m *Member) { m.Occupancy = Busy }),
 		},
-		"a member that terminates is told to go": {
-			reason: "again and again, until it is gone",
+		"the body of a terminating member is deleted": {
+			reason: "the deletion is retried until the body is gone",
 			member: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase = Terminating }), seen: Sight{State: Stopping}, do: DeleteBody,
 			want: with(with(left(free), goes(Drift, false)), func(m *Member) { m.Phase = Terminating }),
 		},
-		"what drained and is not to go is taken back": {
+		"a drained member without a disruption is taken back": {
 			reason: "rule 9",
 			member: with(free, func(m *Member) { m.Phase = Draining }), seen: Sight{State: Ready}, do: UndrainBody,
 			want: with(free, func(m *Member) { m.PhaseSince = now }),
 		},
-		"a held slot with a spent disruption that somebody deletes": {
-			reason: "what is spent keeps nothing",
+		"a held slot with a spent disruption is deleted": {
+			reason: "a spent disruption has no effect",
 			member: with(free, func(m *Member) {
 				m.Held, m.Deleting, m.Incarnation = true, true, 2
 				m.Disruption = Disruption{Cause: Drift, Rolling: true, Incarnation: 1}
@@ -232,16 +232,16 @@ func TestStep(t *testing.T) {
 				m.Wants, m.Phase, m.PhaseSince, m.Incarnation, m.Body, m.ServedSince = "", Pending, now, 2, false, time.Time{}
 			}),
 		},
-		"a slot that goes is dropped": {
+		"a removed slot is deleted": {
 			reason: "its body is gone",
 			member: with(free, goes(ScaleDown, true)), seen: Sight{State: Absent}, do: DropSlot, want: with(free, goes(ScaleDown, true)),
 		},
-		"a slot that somebody deletes ends its body": {
+		"a deleted slot ends its body": {
 			reason: "the finalizer holds the slot until then",
 			member: with(free, func(m *Member) { m.Deleting = true }), seen: Sight{State: Ready, Drained: true},
 			want: with(left(free), func(m *Member) { m.Deleting, m.Phase, m.PhaseSince = true, Terminating, now }),
 		},
-		"a claimed slot that somebody deletes lives on": {
+		"a deleted slot that is claimed stays": {
 			reason: "rule 1",
 			member: with(free, func(m *Member) { m.Deleting, m.Claimed, m.Phase = true, true, InClaim }), seen: Sight{State: Ready},
 			want: with(free, func(m *Member) { m.Deleting, m.Claimed, m.Phase = true, true, InClaim }),
@@ -260,7 +260,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestMember_births: what is recorded of the next body.
+// TestMember_births: the records of births.
 func TestMember_births(t *testing.T) {
 	now := epoch
 	gone := Member{Wants: "B", Runs: "A", Phase: Terminating, Body: true, Incarnation: 3, ServedSince: epoch}
@@ -313,7 +313,7 @@ func TestBudget(t *testing.T) {
 		"both written 0":               {"that is a pause", number(0), number(0), 5, 0, 0, true},
 		"0% and 0":                     {"0% is written as 0", percent(0), number(0), 5, 0, 0, true},
 		"maxUnavailable 0, no surge":   {"it was written as 0, and stays so", number(0), absent(0), 5, 0, 0, false},
-		"nobody there":                 {"percentages of nothing", percent(50), absent(0), 0, 1, 0, false},
+		"no members":                   {"percentages of nothing", percent(50), absent(0), 0, 1, 0, false},
 		"all may be out of service":    {"100% is all", percent(100), absent(0), 7, 7, 0, false},
 		"a surge of 1% of a thousand ": {"ten", number(0), percent(1), 1000, 0, 10, false},
 		"all of very many":             {"nothing overflows", percent(100), percent(math.MaxInt), 1 << 60, 1 << 60, math.MaxInt, false},

@@ -12,7 +12,7 @@ func relapsed(m *Member) {
 	m.Recovered, m.RecoveredAt, m.DownSince = m.Runs, epoch.Add(time.Minute), m.PhaseSince
 }
 
-// failures records one failure in each of the slots, so many bodies in all.
+// failures records one failure in each of the slots, and the number of failed bodies.
 func failures(bodies int, slots ...int) func(*Snapshot) {
 	return func(s *Snapshot) {
 		s.Target.Failed = bodies
@@ -24,14 +24,14 @@ func failures(bodies int, slots ...int) func(*Snapshot) {
 	}
 }
 
-// worked records that so many bodies of the target have recovered.
+// worked records n recovered bodies of the target.
 func worked(n int) func(*Snapshot) {
 	return func(s *Snapshot) { s.Target.Recovered, s.Target.Counted = n, epoch.Add(time.Hour) }
 }
 
 func limit(n int) func(*Snapshot) { return policy(func(p *Policy) { p.FailureLimit = n }) }
 
-// TestNew_stands tells when the target becomes the current revision.
+// TestNew_stands: when the target becomes the current revision.
 func TestNew_stands(t *testing.T) {
 	held := func(m *Member) { m.Held = true }
 	before := func(m *Member) { m.Recovered, m.RecoveredAt = "B", epoch.Add(time.Hour) }
@@ -42,28 +42,28 @@ func TestNew_stands(t *testing.T) {
 			s:      pool(2, member(0, served(time.Hour)), member(1, replaced), member(1, before)), want: stands,
 		},
 		"a body that recovered failed later": {
-			reason: "it counts no more; the failure of its slot takes one off what is asked for",
+			reason: "it no longer counts, and its slot is not required to recover",
 			s:      pool(3, limit(3), member(0, served(time.Hour)), member(1, served(time.Hour)), member(2, onTarget), member(2, relapsed)),
 			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 2 Failed to B (Failed)"},
 		},
 		"less than half": {
-			reason: "half of the size has to have recovered, whatever keeps the others",
+			reason: "half of the size has to have recovered, although the others are held",
 			s:      pool(4, member(0, held), member(1, held), member(2, held), member(3, served(time.Hour))), blockers: "Held 3",
 		},
 		"half": {
-			reason: "which is enough where something keeps the others",
+			reason: "half is enough if the others are held",
 			s:      pool(4, member(0, held), member(1, held), member(2, served(time.Hour)), member(3, served(time.Hour))), want: stands, blockers: "Held 2",
 		},
 		"a canary": {
-			reason: "what is only tried does not stand",
+			reason: "a target on a canary does not become current",
 			s:      pool(2, policy(func(p *Policy) { p.Partition = 1 }), member(0, served(time.Hour)), member(1, served(time.Hour))),
 		},
-		"the first revision, in service since just now": {
-			reason: "it has to recover first",
+		"the first revision has just come into service": {
+			reason: "a body has to recover first",
 			s:      pool(2, func(s *Snapshot) { s.Current = Record{} }, member(0, served(time.Second)), member(1, served(time.Second))),
 		},
 		"the current revision": {
-			reason: "what has stood is not held up by a body that had recovered",
+			reason: "a body that had recovered does not block a revision that stood",
 			s:      pool(3, current, member(0, relapsed)), want: []string{"Disrupt 0 Failed to A (Failed)"},
 		},
 	} {
@@ -71,7 +71,7 @@ func TestNew_stands(t *testing.T) {
 	}
 	s := pool(3, worked(2), member(2, onTarget), member(2, relapsed))
 	if r := s.Plan(epoch.Add(2 * time.Hour)).Actions[0].Record; r == nil || r.Recovered != 1 {
-		t.Errorf("of two bodies that were counted one failed later: %+v", r)
+		t.Errorf("one of two counted bodies failed later: %+v", r)
 	}
 }
 
@@ -81,30 +81,30 @@ func TestNew_halts(t *testing.T) {
 	halts := []string{"RecordFailure B (EarlyFailure)", "Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}
 	for name, tc := range map[string]planCase{
 		"one slot fails again and again": {
-			reason: "once a body has recovered, it counts once",
+			reason: "once a body has recovered, the slot counts once",
 			s:      pool(3, limit(2), worked(1), member(1, failedOnTarget), failures(2, 1)), blockers: "FailedReplacement 2",
 		},
 		"one slot fails again and again, and nothing else is known": {
-			reason: "while no body has recovered, each counts",
+			reason: "while no body has recovered, each failed body counts",
 			s:      pool(3, limit(2), member(1, failedOnTarget), failures(2, 1)),
 			want:   []string{"Halt B (FailureLimit)", "Disrupt 1 Failed to A (Failed)"}, blockers: "Halted 2",
 		},
-		"one slot fails again and again, and what recovered failed later": {
-			reason: "a body has recovered, whatever became of it",
+		"one slot fails again and again, and the recovered body failed later": {
+			reason: "a recovery counts although the body failed later",
 			s:      pool(3, limit(2), member(1, onTarget), member(1, relapsed), failures(2, 1), func(s *Snapshot) { s.Members[1].Incarnation = 3 }),
 			want:   []string{"RecordFailure B (EarlyFailure)", "Disrupt 1 Failed to B (Failed)"}, blockers: "FailedReplacement 2",
 		},
 		"one slot failed and is back": {
-			reason: "it counts although it is forgiven",
+			reason: "the slot counts although its failure is forgiven",
 			s:      pool(3, limit(2), worked(1), member(0, served(time.Hour)), failures(1, 0), member(1, failedOnTarget)),
 			want:   halts, blockers: "Halted 1",
 		},
 		"a pool of few slots": {
-			reason: "no more slots can fail than there are",
+			reason: "the limit is no larger than the number of slots",
 			s:      pool(2, limit(3), worked(1), member(0, served(time.Hour)), failures(1, 0), member(1, failedOnTarget)), want: halts,
 		},
 		"the only revision fails": {
-			reason: "new slots wait for as long as those that failed",
+			reason: "new slots wait for the same backoff as failed ones",
 			s:      pool(2, current, policy(func(p *Policy) { p.Desired = 3 }), member(1, func(m *Member) { m.Held = true }), failures(1, 1)),
 		},
 	} {
@@ -123,7 +123,7 @@ func TestRecord_Renewed(t *testing.T) {
 	}
 	r.Halted = true
 	if got := r.Renewed(later); got.Failed != 4 || !got.Halted {
-		t.Errorf("a halted one stays so: %+v", got)
+		t.Errorf("a halted record stays halted: %+v", got)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestSnapshot_Plan_countedOnce(t *testing.T) {
 	}
 }
 
-// left has the member's body on the target be gone, which was in service since the
-// time and recovered.
+// left makes the member one whose body of the target is gone, served since the
+// time and had recovered.
 func left(m *Member, since time.Time, took time.Duration) {
 	m.Recovered, m.RecoveredAt = "B", since.Add(took)
 	m.Phase, m.Body, m.Gone, m.ServedSince, m.DownSince, m.BornAt = Failed, false, true, time.Time{}, since.Add(took), since.Add(-time.Minute)

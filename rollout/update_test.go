@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStep_back: rule 1. A body that is back, and at work, is not ended by what
-// was decided when it was down.
+// TestStep_back: rule 1. A busy body that is back is not ended by a decision
+// from when it was down.
 func TestStep_back(t *testing.T) {
 	m := Member{
 		ID: "m", Wants: "B", Runs: "A", Phase: Failed, Body: true, Incarnation: 1, BornAt: epoch, PhaseSince: epoch, ServedSince: epoch,
@@ -17,26 +17,26 @@ func TestStep_back(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	back := Step(m, Sight{State: Ready, Drained: true}, Lifecycle{}, now).Member
 	if back.Phase != Available || !back.Disrupted() {
-		t.Errorf("it is back in service, and waits for the engine: %s", back.Phase)
+		t.Errorf("back in service, phase is %s", back.Phase)
 	}
 	if got := Step(back, Sight{State: Ready, Drained: true}, Lifecycle{}, now); got.Member != back || got.Do != Nothing {
-		t.Errorf("it goes on waiting: %s, %v", got.Member.Phase, got.Do)
+		t.Errorf("waiting for the engine, it changes: %s, %v", got.Member.Phase, got.Do)
 	}
 	slow := Lifecycle{MinReady: time.Minute}
 	if got := Step(m, Sight{State: Ready, Drained: true}, slow, now); got.Member.Phase != Preparing || got.Do != Nothing {
-		t.Errorf("at work it waits also before it is in service: %s, %v", got.Member.Phase, got.Do)
+		t.Errorf("a busy body waits also before it is in service: %s, %v", got.Member.Phase, got.Do)
 	}
 	m.Occupancy = Idle
 	if got := Step(m, Sight{State: Ready, Drained: true}, slow, now); got.Member.Phase != Terminating {
-		t.Errorf("idle, and not in service yet, it goes: %s", got.Member.Phase)
+		t.Errorf("an idle body that is not in service yet has to end: %s", got.Member.Phase)
 	}
 	m.Occupancy = Busy
 	if got := Step(m, Sight{State: Exited}, Lifecycle{}, epoch.Add(time.Hour)); got.Member.Phase != Terminating {
-		t.Errorf("what has ended goes: %s", got.Member.Phase)
+		t.Errorf("a body that has exited has to end: %s", got.Member.Phase)
 	}
 }
 
-// TestStep_inPlace tells how a body becomes another revision where it is.
+// TestStep_inPlace: the update of a body in place.
 func TestStep_inPlace(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	life := Lifecycle{BootTimeout: 10 * time.Minute, RecoverAfter: time.Minute}
@@ -62,22 +62,22 @@ func TestStep_inPlace(t *testing.T) {
 			"the drain comes first", free, Sight{State: Ready}, DrainBody,
 			with(free, func(m *Member) { m.Phase, m.PhaseSince = Draining, now }), time.Time{},
 		},
-		"drained":        {"that it updates is recorded before it does", free, Sight{State: Ready, Drained: true}, Nothing, updating, time.Time{}},
+		"drained":        {"Updating is recorded before the update", free, Sight{State: Ready, Drained: true}, Nothing, updating, time.Time{}},
 		"down":           {"there is nothing to drain", free, Sight{State: Booting}, Nothing, updating, time.Time{}},
-		"ended":          {"what ended by itself is started as what it is to be", free, Sight{State: Exited}, Nothing, updating, time.Time{}},
+		"ended":          {"an exited body is started with the new revision", free, Sight{State: Exited}, Nothing, updating, time.Time{}},
 		"turned busy":    {"rule 1", with(free, func(m *Member) { m.Occupancy = Busy }), Sight{State: Ready, Drained: true}, Nothing, with(free, func(m *Member) { m.Occupancy = Busy }), time.Time{}},
-		"updating":       {"again and again, until that is recorded", updating, Sight{State: Ready}, UpdateBody, updating, time.Time{}},
-		"no grant":       {"nothing is applied that is not granted", with(updating, func(m *Member) { m.Wants = "" }), Sight{State: Ready}, Nothing, with(updating, func(m *Member) { m.Wants = "" }), time.Time{}},
-		"gone meanwhile": {"what is gone is born anew", updating, Sight{State: Absent}, CreateBody, updating, time.Time{}},
+		"updating":       {"the update is retried until it is recorded", updating, Sight{State: Ready}, UpdateBody, updating, time.Time{}},
+		"no grant":       {"no update without a grant", with(updating, func(m *Member) { m.Wants = "" }), Sight{State: Ready}, Nothing, with(updating, func(m *Member) { m.Wants = "" }), time.Time{}},
+		"gone meanwhile": {"a missing body is created", updating, Sight{State: Absent}, CreateBody, updating, time.Time{}},
 		"told to go": {
-			"somebody deletes it: its end comes first", updating, Sight{State: Stopping}, Nothing,
+			"a body that is being deleted ends first", updating, Sight{State: Stopping}, Nothing,
 			with(updating, func(m *Member) { m.Phase = Terminating }), time.Time{},
 		},
 		"deleted slot": {
-			"the slot goes, and nothing is applied any more", with(updating, func(m *Member) { m.Deleting = true }), Sight{State: Ready}, Nothing,
+			"a deleted slot is not updated", with(updating, func(m *Member) { m.Deleting = true }), Sight{State: Ready}, Nothing,
 			with(updating, func(m *Member) { m.Deleting, m.Phase = true, Terminating }), time.Time{},
 		},
-		"coming up": {"it has bootTimeout, from the update on", done, Sight{State: Booting}, Nothing, done, now.Add(10 * time.Minute)},
+		"coming up": {"bootTimeout counts from the update", done, Sight{State: Booting}, Nothing, done, now.Add(10 * time.Minute)},
 		"back in service": {"the disruption is spent", done, Sight{State: Ready}, Nothing, with(done, func(m *Member) {
 			m.Phase, m.ServedSince, m.DownSince = Available, now, time.Time{}
 		}), time.Time{}},
@@ -94,9 +94,9 @@ func TestStep_inPlace(t *testing.T) {
 	}
 	refused := updating.Refused(now)
 	if refused.Phase != Failed || !refused.Body || refused.Gone || !refused.FailedEarly || refused.Incarnation != 2 {
-		t.Errorf("an update that is refused failed, and the body is still there: %+v", refused)
+		t.Errorf("after a refused update the slot is Failed and keeps its body: %+v", refused)
 	}
 	if again := Step(refused, Sight{State: Ready}, life, now).Member; again.Phase != Failed {
-		t.Errorf("what was refused does not come into service as what it is not: %+v", again)
+		t.Errorf("a refused update must not come into service: %+v", again)
 	}
 }

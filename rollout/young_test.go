@@ -33,7 +33,7 @@ func TestNew_youngWindow(t *testing.T) {
 func TestNew_youngPartition(t *testing.T) {
 	p := pool(3, young, policy(func(p *Policy) { p.Partition = 3 })).Plan(epoch)
 	if len(p.Actions) > 0 {
-		t.Error("partition 3 of 3: nothing in service is to leave its revision")
+		t.Error("partition 3 of 3: no member in service may leave its revision")
 	}
 }
 
