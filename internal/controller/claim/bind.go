@@ -17,20 +17,18 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// tries is how many members a pass asks for, should the API server refuse to
-// give them.
-const tries = 5
+// maxBindAttempts is how many members a pass tries if the API server rejects the binding.
+const maxBindAttempts = 5
 
-// serve brings a claim that no member carries to where it should be: it waits, gets
-// a member, or ends.
+// serve steps a claim that no member carries: it waits, gets a member, or ends.
 func (r *Reconciler) serve(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
 		return 0, err
 	}
-	var free choice
+	var free candidates
 	var seen rollout.ClaimSight
-	if p != nil && !given(c) {
+	if p != nil && !everBound(c) {
 		if free, err = r.free(p); err != nil {
 			return 0, err
 		}
@@ -43,11 +41,10 @@ func (r *Reconciler) serve(ctx context.Context, c *v1alpha1.Claim) (time.Duratio
 	if tr.Do == rollout.BindMember {
 		return r.bind(ctx, c, p, &free)
 	}
-	return r.rest(ctx, c, p, tr, waits(c, tr.Why))
+	return r.recordWait(ctx, c, p, tr, waitReason(c, tr.Why))
 }
 
-// ahead is how many claims wait that were made before the claim, and are on none
-// of the members.
+// ahead returns how many older claims wait and are carried by no member.
 func (r *Reconciler) ahead(c *v1alpha1.Claim, members []*v1alpha1.Member) (int, error) {
 	claims, err := r.Roster.Claims(types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
@@ -58,11 +55,11 @@ func (r *Reconciler) ahead(c *v1alpha1.Claim, members []*v1alpha1.Member) (int, 
 }
 
 // bind gives the claim a free member, by compare-and-swap.
-func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, free *choice) (time.Duration, error) {
+func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, free *candidates) (time.Duration, error) {
 	now := snapshot.Micro(r.Now())
 	claim := v1alpha1.MemberClaim{Name: c.Name, UID: c.UID, Holder: c.Spec.Holder, BoundAt: now, ExpiresAt: r.expiry(p, c, now)}
 	var refused error
-	for range tries {
+	for range maxBindAttempts {
 		m := free.next()
 		if m == nil {
 			break
@@ -81,15 +78,15 @@ func (r *Reconciler) bind(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Po
 	}
 	tr := r.step(c, rollout.ClaimSight{}, p)
 	if refused == nil {
-		return r.rest(ctx, c, p, tr, waits(c, tr.Why))
+		return r.recordWait(ctx, c, p, tr, waitReason(c, tr.Why))
 	}
-	if _, err := r.rest(ctx, c, p, tr, why{reasonRefused, refused.Error()}); err != nil || ended(c) {
+	if _, err := r.recordWait(ctx, c, p, tr, why{reasonRefused, refused.Error()}); err != nil || ended(c) {
 		return 0, err
 	}
-	return 0, refused // the cache is not at fault, and the cause lasts
+	return 0, refused // retry with backoff: the cache is right, and the cause persists
 }
 
-// pool reads a pool; nil if it is not there.
+// pool reads a pool; nil if it does not exist.
 func (r *Reconciler) pool(ctx context.Context, name types.NamespacedName) (*v1alpha1.Pool, error) {
 	var p v1alpha1.Pool
 	err := r.Client.Get(ctx, name, &p)
@@ -102,18 +99,18 @@ func (r *Reconciler) pool(ctx context.Context, name types.NamespacedName) (*v1al
 	return &p, nil
 }
 
-// choice is the free members of a pool, the best first.
-type choice struct {
+// candidates are the members of a pool from which a claim's is chosen.
+type candidates struct {
 	target  rollout.Revision
 	stored  []*v1alpha1.Member
 	members []rollout.Member
 }
 
-// free are the pool's members to choose from.
-func (r *Reconciler) free(p *v1alpha1.Pool) (choice, error) {
+// free returns the pool's members to choose from.
+func (r *Reconciler) free(p *v1alpha1.Pool) (candidates, error) {
 	stored, err := r.Roster.Members(client.ObjectKeyFromObject(p))
 	if err != nil {
-		return choice{}, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
+		return candidates{}, fmt.Errorf("list members of Pool %s: %w", p.Name, err)
 	}
 	slices.SortFunc(stored, func(a, b *v1alpha1.Member) int { return int(a.Spec.Index) - int(b.Spec.Index) })
 	now := r.Now()
@@ -121,15 +118,15 @@ func (r *Reconciler) free(p *v1alpha1.Pool) (choice, error) {
 	for i, m := range stored {
 		members[i] = snapshot.Member(m, now)
 		if m.Status.Phase == v1alpha1.PhaseClaimed {
-			members[i].Cordoned = true // released, and not recorded as Available yet
+			members[i].Cordoned = true // released, and not yet recorded as Available
 		}
 	}
-	return choice{target: snapshot.Aim(p), stored: stored, members: members}, nil
+	return candidates{target: snapshot.Aim(p), stored: stored, members: members}, nil
 }
 
-// next is the member that the claim gets, as it is to be written but for the claim
-// itself; nil if none is free. It is not chosen again.
-func (f *choice) next() *v1alpha1.Member {
+// next returns the next member for the claim, ready to be written apart from the claim
+// itself; nil if none is free. It returns each member once.
+func (f *candidates) next() *v1alpha1.Member {
 	i := rollout.Pick(f.members, f.target)
 	if i < 0 {
 		return nil
@@ -140,7 +137,7 @@ func (f *choice) next() *v1alpha1.Member {
 	return m
 }
 
-// expiry is when the time of the claim is up that was bound then; nil for never.
+// expiry returns when a claim bound at the time expires; nil for never.
 func (r *Reconciler) expiry(p *v1alpha1.Pool, c *v1alpha1.Claim, bound *metav1.MicroTime) *metav1.MicroTime {
 	if bound == nil {
 		return nil
@@ -149,6 +146,6 @@ func (r *Reconciler) expiry(p *v1alpha1.Pool, c *v1alpha1.Claim, bound *metav1.M
 	if c.Spec.TTL != nil {
 		ttl = c.Spec.TTL.Duration
 	}
-	rules := snapshot.ClaimRules(p, r.begin())
+	rules := snapshot.ClaimRules(p, r.startTime())
 	return snapshot.Micro(rules.Expiry(ttl, bound.Time))
 }

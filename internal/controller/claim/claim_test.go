@@ -252,7 +252,7 @@ func TestReconciler_bind(t *testing.T) {
 			if !tc.err && tc.after != 0 && got.RequeueAfter != tc.after {
 				t.Errorf("%s: back after %s", tc.reason, got.RequeueAfter)
 			}
-			if asked > tries {
+			if asked > maxBindAttempts {
 				t.Errorf("%d members were asked for", asked)
 			}
 			if diff := cmp.Diff(tc.claimed, claimed(t, r)); diff != "" {

@@ -1,9 +1,9 @@
 // Package claim is the controller of Claims: it gives each a free member, and
-// takes it back at its end.
+// releases the member when the claim ends.
 //
-// What a claim holds stands in the member: spec.claim. What the claim's status
-// says comes after it when a member is given, and before it when one is taken
-// back, so that a crash between the two writes is mended by the next pass.
+// The member's spec.claim holds the claim. The claim's status is written after it when
+// a member is bound, and before it when one is released, so that the next pass
+// completes whatever a crash between the two writes left.
 package claim
 
 import (
@@ -41,17 +41,16 @@ import (
 
 // Indexes of Members by their claim.
 const (
-	// FieldClaimName is the index of Members by the name of who holds them. It
-	// is the cache's only.
+	// FieldClaimName is the index of Members by the name of their claim, in the cache only.
 	FieldClaimName = "spec.claim.name"
-	// FieldClaimUID is the selectable field of Members by who holds them.
+	// FieldClaimUID is the selectable field of Members with the UID of their claim.
 	FieldClaimUID = "spec.claim.uid"
 )
 
 const (
-	// conflictRetry is how long a lost race waits.
+	// conflictRetry is the delay after a conflict.
 	conflictRetry = 50 * time.Millisecond
-	// firstRetry and lastRetry bound how long a pass that failed waits.
+	// firstRetry and lastRetry are the range of the backoff after a failed pass.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Minute
 )
@@ -60,22 +59,22 @@ var errStale = errors.New("the cache is late")
 
 // Reconciler binds, renews and ends claims.
 type Reconciler struct {
-	// Client reads from the cache and writes to the API server; Reader reads
-	// from the API server itself.
+	// Client reads from the cache and writes to the API server; Reader reads from the API
+	// server.
 	Client client.Client
 	Reader client.Reader
-	// Roster finds in that cache what belongs to a pool.
+	// Roster lists the objects of a pool from that cache.
 	Roster roster.Of
 	Events events.EventRecorder
-	// Now is the clock, and NewQueue makes a queue that goes by it.
+	// Now is the clock. NewQueue makes a queue that uses it.
 	Now      func() time.Time
 	NewQueue pace.NewQueue
 	// Steady is a monotonic clock, for heartbeats. Nil: Now.
 	Steady func() time.Time
-	// Changed tells of claims that are to be looked at for another reason than a
-	// change in the API. Nil: there is none.
+	// Changed emits claims to reconcile for other reasons than a change in the API. Nil:
+	// there are none.
 	Changed <-chan event.GenericEvent
-	// Reach tells when holders could not renew their claims. Nil: they always can.
+	// Reach reports outages of the API server. Nil: it is always reachable.
 	Reach Reach
 
 	start   sync.Once
@@ -84,25 +83,24 @@ type Reconciler struct {
 	probes  probes
 }
 
-// Reach knows when the API server could not be reached.
+// Reach reports when the API server could not be reached.
 type Reach interface {
-	// Back is when the last time ended in which it could not be; now, while that
-	// lasts, and zero if there was none.
+	// Back returns when the last outage ended: now during an outage, zero if there was
+	// none.
 	Back() time.Time
-	// Expect says that from now on it is asked something at least this often, so
-	// that no answer for longer means that it cannot be reached; 0 for no longer.
+	// Expect announces that requests follow at intervals of at most within, so that a
+	// longer time without an answer is an outage; 0 ends that.
 	Expect(within time.Duration)
 }
 
-// SetupWithManager has the controller woken by claims, by members that come
-// free, change while they are claimed or lose their claim, and by pools that
-// appear, change or go.
+// SetupWithManager registers the controller. It watches claims, members that become free,
+// change while claimed or lose their claim, and pools that are created, changed or deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Member{}, FieldClaimName, claimName); err != nil {
 		return fmt.Errorf("index by claim: %w", err)
 	}
 	begin := manager.RunnableFunc(func(context.Context) error {
-		r.begin()
+		r.startTime()
 		return nil
 	})
 	if err := mgr.Add(begin); err != nil {
@@ -115,8 +113,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.
 		Named("claim").
 		For(&v1alpha1.Claim{}).
-		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
-		Watches(&v1alpha1.Claim{}, handler.Funcs{UpdateFunc: r.left, DeleteFunc: r.leftForGood}).
+		Watches(&v1alpha1.Member{}, handler.EnqueueRequestsFromMapFunc(r.affectedClaims)).
+		Watches(&v1alpha1.Claim{}, handler.Funcs{UpdateFunc: r.wakeQueue, DeleteFunc: r.wakeQueueOnDelete}).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		Watches(&v1alpha1.Pool{}, handler.EnqueueRequestsFromMapFunc(r.holding), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.probes.open)).
@@ -128,8 +126,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// begin notes when the controllers started, and returns it.
-func (r *Reconciler) begin() time.Time {
+// startTime returns when the controller started. The first call records it.
+func (r *Reconciler) startTime() time.Time {
 	r.start.Do(func() { r.started = r.Now() })
 	return r.started
 }
@@ -141,9 +139,9 @@ func claimName(o client.Object) []string {
 	return nil
 }
 
-// concerned are the claims to which a change of a member matters: the one that
-// holds it, whether or not it exists, and, if it is free, those that wait.
-func (r *Reconciler) concerned(ctx context.Context, o client.Object) []reconcile.Request {
+// affectedClaims returns the claims that a change of a member affects: the one that it
+// carries, whether or not that exists, and the waiting ones if the member is free.
+func (r *Reconciler) affectedClaims(ctx context.Context, o client.Object) []reconcile.Request {
 	m, ok := o.(*v1alpha1.Member)
 	if !ok {
 		return nil
@@ -155,7 +153,7 @@ func (r *Reconciler) concerned(ctx context.Context, o client.Object) []reconcile
 	return requests
 }
 
-// givenTo are the claims that the member was given to.
+// givenTo returns the claims that have the member.
 func (r *Reconciler) givenTo(ctx context.Context, m *v1alpha1.Member) []reconcile.Request {
 	if c := m.Spec.Claim; c != nil {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: c.Name}}}
@@ -165,18 +163,18 @@ func (r *Reconciler) givenTo(ctx context.Context, m *v1alpha1.Member) []reconcil
 	})
 }
 
-// waiting are the pool's claims that wait for a member.
+// waiting returns the pool's claims that wait for a member.
 func (r *Reconciler) waiting(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.claims(ctx, o.GetNamespace(), o.GetName(), snapshot.Pending)
 }
 
-// holding are the pool's claims that have a member.
+// holding returns the pool's claims that have a member.
 func (r *Reconciler) holding(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.claims(ctx, o.GetNamespace(), o.GetName(), bound)
 }
 
-// queued reports whether the claim waits for its turn. One that no member may be
-// bound to for another reason keeps no other from its turn.
+// queued reports whether the claim waits for its turn. A claim whose binding is rejected
+// does not block later ones.
 func queued(c *v1alpha1.Claim) bool {
 	is := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionBound)
 	return snapshot.Pending(c) && (is == nil || is.Reason != reasonRefused)
@@ -184,9 +182,9 @@ func queued(c *v1alpha1.Claim) bool {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// left wakes the claims that wait behind one that left the queue without a member.
-// One that was bound takes a member with it, which leaves their turn as it was.
-func (r *Reconciler) left(ctx context.Context, e event.UpdateEvent, q queue) {
+// wakeQueue wakes the claims behind one that left the queue without a member. After a
+// binding their turn is unchanged: the claim took a member with it.
+func (r *Reconciler) wakeQueue(ctx context.Context, e event.UpdateEvent, q queue) {
 	was, isWas := e.ObjectOld.(*v1alpha1.Claim)
 	is, isIs := e.ObjectNew.(*v1alpha1.Claim)
 	if isWas && isIs && queued(was) && !queued(is) && !bound(is) {
@@ -194,8 +192,8 @@ func (r *Reconciler) left(ctx context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// leftForGood does the same for one that is gone.
-func (r *Reconciler) leftForGood(ctx context.Context, e event.DeleteEvent, q queue) {
+// wakeQueueOnDelete does the same for a deleted claim.
+func (r *Reconciler) wakeQueueOnDelete(ctx context.Context, e event.DeleteEvent, q queue) {
 	if c, ok := e.Object.(*v1alpha1.Claim); ok && queued(c) {
 		r.next(ctx, c, q)
 	}
@@ -223,16 +221,16 @@ func (r *Reconciler) claims(ctx context.Context, namespace, pool string, want fu
 	return requests
 }
 
-// older is the order in which claims are served: by when they were made, which
-// the API knows to the second, then by name.
+// older orders claims as they are served: by creation, which the API stores in seconds,
+// then by name.
 func older(a, b *v1alpha1.Claim) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// Reconcile brings one claim to where it should be, and lets the members go
-// that carry its name for a claim that is no more.
+// Reconcile steps one claim, and releases members that carry its name for a claim that no
+// longer exists.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	r.begin()
+	r.startTime()
 	if req == probe {
 		return reconcile.Result{RequeueAfter: r.probe(ctx)}, nil
 	}
@@ -247,7 +245,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("get Claim %s: %w", req.Name, err)
 	default:
 		if wait, err = r.reconcile(ctx, &c); notFound(err, req.Name) {
-			err = nil // its deletion brings the next pass
+			err = nil // its deletion triggers the next pass
 		}
 	}
 	if swept := r.sweep(ctx, req.NamespacedName, c.UID); err == nil {
@@ -257,16 +255,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case err != nil:
-		// The holder may have been kept from renewing by what kept this from
-		// being done: it has a whole heartbeat again.
+		// The failure may also have kept the holder from renewing: it gets a whole
+		// heartbeat again.
 		r.beats.forget(req.NamespacedName)
 		return reconcile.Result{}, fmt.Errorf("claim %s: %w", req.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// notFound tells that it is the claim itself that was not found, and not its
-// pool or a member.
+// notFound reports whether the claim itself was not found, not its pool or a member.
 func notFound(err error, claim string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -277,7 +274,7 @@ func notFound(err error, claim string) bool {
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Duration, error) {
-	// What is left of an ended or deleted claim on members is looked for below.
+	// Members of an ended or deleted claim are looked up below.
 	switch r.step(c, rollout.ClaimSight{Held: true}, nil).Do {
 	case rollout.RemoveClaim:
 		return 0, r.release(ctx, c)
@@ -297,14 +294,14 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 		return 0, err
 	}
 	for _, m := range spare {
-		if err := r.letGo(ctx, c, m); err != nil {
+		if err := r.releaseMember(ctx, c, m); err != nil {
 			return 0, err
 		}
 	}
 	switch {
 	case held != nil:
 		return r.keep(ctx, c, held)
-	case !given(c):
+	case !everBound(c):
 		if err := r.confirm(ctx, c); err != nil {
 			return 0, err
 		}
@@ -314,10 +311,10 @@ func (r *Reconciler) reconcile(ctx context.Context, c *v1alpha1.Claim) (time.Dur
 
 // step moves the claim one step through its life.
 func (r *Reconciler) step(c *v1alpha1.Claim, seen rollout.ClaimSight, p *v1alpha1.Pool) rollout.ClaimTransition {
-	return rollout.StepClaim(snapshot.Claim(c), seen, snapshot.ClaimRules(p, r.begin()), r.Now())
+	return rollout.StepClaim(snapshot.Claim(c), seen, snapshot.ClaimRules(p, r.startTime()), r.Now())
 }
 
-// after is how long it is until the time; 0 for never.
+// after returns the time until then; 0 for never.
 func (r *Reconciler) after(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -325,10 +322,10 @@ func (r *Reconciler) after(at time.Time) time.Duration {
 	return max(at.Sub(r.Now()), 1)
 }
 
-// confirm makes sure that the claim still waits, and goes on with what the API
-// server says of it: the cache may be late by this controller's own last write,
-// and the claim must not lose its turn for that. One that was bound, ended or
-// deleted meanwhile must not get another member.
+// confirm reads the claim from the API server and continues with that, since the cache may
+// not show this controller's own last write and the claim must keep its turn. It returns a
+// conflict if the claim was bound, ended or deleted meanwhile: it must not get another
+// member.
 func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 	var live v1alpha1.Claim
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(c), &live); err != nil {
@@ -336,7 +333,7 @@ func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 	}
 	switch {
 	case live.UID == c.UID && live.ResourceVersion == c.ResourceVersion:
-	case live.UID == c.UID && live.Generation == c.Generation && snapshot.Pending(&live) && !given(&live):
+	case live.UID == c.UID && live.Generation == c.Generation && snapshot.Pending(&live) && !everBound(&live):
 		live.DeepCopyInto(c)
 	default:
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("claims").GroupResource(), c.Name, errStale)
@@ -344,8 +341,8 @@ func (r *Reconciler) confirm(ctx context.Context, c *v1alpha1.Claim) error {
 	return nil
 }
 
-// given tells that the claim got a member once. It never gets another.
-func given(c *v1alpha1.Claim) bool {
+// everBound reports whether the claim has had a member. It never gets another.
+func everBound(c *v1alpha1.Claim) bool {
 	return bound(c) || c.Status.Member != ""
 }
 

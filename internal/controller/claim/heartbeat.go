@@ -10,18 +10,16 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// beats remember when claims were last heard of. They go by the controllers'
-// own clock alone, which in one process does not jump: what the holder wrote
-// only matters in that it is new. So neither a clock that is wrong nor one
-// that is set ends a claim early, and after a start each claim has one whole
-// heartbeat again.
+// beats store when claims were last renewed, by the controller's own monotonic clock. The
+// holder's time only matters in that it is new, so a wrong or changed clock ends no claim
+// early. After a start each claim has one whole heartbeat again.
 type beats struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]beat
 }
 
-// beat is the first sight of a claim that holds a member, with what its holder
-// last wrote and how often that is to be.
+// beat is when a renewal was first seen, with the time that the holder wrote and the
+// interval.
 type beat struct {
 	uid     types.UID
 	renewed time.Time
@@ -29,8 +27,7 @@ type beat struct {
 	at      time.Time
 }
 
-// heard is when the claim was last heard of. A heartbeat that is asked for
-// newly, or changed, begins anew.
+// heard returns when the claim was last renewed. A new or changed heartbeat begins anew.
 func (b *beats) heard(c *v1alpha1.Claim, every time.Duration, now time.Time) time.Time {
 	is := beat{uid: c.UID, every: every, at: now}
 	if c.Spec.RenewTime != nil {
@@ -57,8 +54,8 @@ func (b *beats) forget(claim types.NamespacedName) {
 	delete(b.last, claim)
 }
 
-// shortest is the claim whose heartbeat is the shortest, and that heartbeat; 0 if
-// no claim has one.
+// shortest returns the claim with the shortest heartbeat, and that heartbeat; 0 if none has
+// one.
 func (b *beats) shortest() (claim types.NamespacedName, every time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +67,7 @@ func (b *beats) shortest() (claim types.NamespacedName, every time.Duration) {
 	return claim, every
 }
 
-// silence is how long the claim was not heard of; 0 where it need not be renewed.
+// silence returns the time since the last renewal; 0 if the claim need not be renewed.
 func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration {
 	every := heartbeat(p)
 	if every == 0 {
@@ -82,7 +79,7 @@ func (r *Reconciler) silence(c *v1alpha1.Claim, p *v1alpha1.Pool) time.Duration 
 	return now.Sub(r.heard(c, every, now))
 }
 
-// steady is the time by the monotonic clock.
+// steady returns the time of the monotonic clock.
 func (r *Reconciler) steady() time.Time {
 	if r.Steady == nil {
 		return r.Now()
@@ -90,8 +87,8 @@ func (r *Reconciler) steady() time.Time {
 	return r.Steady()
 }
 
-// heard is when the claim was last heard of. After a time in which the API server
-// could not be reached every holder has one whole heartbeat.
+// heard returns when the claim was last renewed. After an outage of the API server every
+// holder has one whole heartbeat.
 func (r *Reconciler) heard(c *v1alpha1.Claim, every time.Duration, now time.Time) time.Time {
 	at := r.beats.heard(c, every, now)
 	if r.Reach == nil {
@@ -103,7 +100,7 @@ func (r *Reconciler) heard(c *v1alpha1.Claim, every time.Duration, now time.Time
 	return at
 }
 
-// heartbeat is how often the pool's claims have to be renewed; 0 for never.
+// heartbeat returns how often the pool's claims have to be renewed; 0 for never.
 func heartbeat(p *v1alpha1.Pool) time.Duration {
 	if p == nil || p.Spec.Claims == nil || p.Spec.Claims.Heartbeat == nil {
 		return 0

@@ -16,9 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// held is the member that the claim holds, nil if there is none, and whatever
-// else carries it, by a consistent read. So a claim never gets a second
-// member, whatever was forgotten.
+// held returns the member that the claim holds, nil for none, and all others that carry it.
+// It reads from the API server, so that a claim never gets a second member.
 func (r *Reconciler) held(ctx context.Context, c *v1alpha1.Claim) (held *v1alpha1.Member, spare []*v1alpha1.Member, err error) {
 	var list v1alpha1.MemberList
 	err = r.Reader.List(ctx, &list, client.InNamespace(c.Namespace), client.MatchingFields{FieldClaimUID: string(c.UID)})
@@ -29,9 +28,8 @@ func (r *Reconciler) held(ctx context.Context, c *v1alpha1.Claim) (held *v1alpha
 	return held, spare, nil
 }
 
-// choose tells, of members that carry the claim's UID, the one that it holds
-// from the others: the one that its status names, or, if it names none yet,
-// the first of its pool.
+// choose splits the members with the claim's UID into the one that it holds and the others.
+// It holds the one named in its status or, without a name, the first of its pool.
 func choose(c *v1alpha1.Claim, members []v1alpha1.Member) (held *v1alpha1.Member, spare []*v1alpha1.Member) {
 	slices.SortFunc(members, func(a, b v1alpha1.Member) int {
 		return cmp.Or(cmp.Compare(a.Spec.Index, b.Spec.Index), cmp.Compare(a.Name, b.Name))
@@ -48,8 +46,7 @@ func choose(c *v1alpha1.Claim, members []v1alpha1.Member) (held *v1alpha1.Member
 	return held, spare
 }
 
-// carriers are the members that name the claim and carry such a UID, as the
-// cache shows them.
+// carriers returns the members in the cache that name the claim and carry a wanted UID.
 func (r *Reconciler) carriers(ctx context.Context, claim types.NamespacedName, want func(types.UID) bool) ([]*v1alpha1.Member, error) {
 	var list v1alpha1.MemberList
 	err := r.Client.List(ctx, &list, client.InNamespace(claim.Namespace), client.MatchingFields{FieldClaimName: claim.Name}, client.UnsafeDisableDeepCopy)
@@ -65,12 +62,12 @@ func (r *Reconciler) carriers(ctx context.Context, claim types.NamespacedName, w
 	return members, nil
 }
 
-// sweep lets the members go whose claim is no more: its finalizer was taken
-// off, or it was restored under another UID. There is no claim with such a
-// UID now, and there never will be one again, so a late cache does no harm.
+// sweep releases members whose claim no longer exists: its finalizer was removed, or
+// the claim was restored under another UID. No claim will have such a UID again, so a
+// stale cache does no harm.
 //
-// The UID is that of the claim in the cache, empty for none: no member that
-// carries it is looked at.
+// Members with the given UID, that of the claim in the cache, are left alone; empty
+// for no claim.
 func (r *Reconciler) sweep(ctx context.Context, claim types.NamespacedName, uid types.UID) error {
 	strays, err := r.carriers(ctx, claim, func(carried types.UID) bool { return carried != uid || uid == "" })
 	if err != nil || len(strays) == 0 {
@@ -84,7 +81,7 @@ func (r *Reconciler) sweep(ctx context.Context, claim types.NamespacedName, uid 
 		if live.UID != "" && m.Spec.Claim.UID == live.UID {
 			continue
 		}
-		if err := r.drop(ctx, m); err != nil {
+		if err := r.unclaim(ctx, m); err != nil {
 			return err
 		}
 		r.Events.Eventf(m, nil, corev1.EventTypeWarning, "ClaimGone", "Release", "claim %s is gone and did not release the member", claim.Name)
@@ -92,25 +89,24 @@ func (r *Reconciler) sweep(ctx context.Context, claim types.NamespacedName, uid 
 	return nil
 }
 
-// clear lets go what a claim that has ended still holds: its end is recorded
-// first.
+// clear releases the members of an ended claim, whose end is recorded already.
 func (r *Reconciler) clear(ctx context.Context, c *v1alpha1.Claim) error {
 	members, err := r.carriers(ctx, client.ObjectKeyFromObject(c), func(carried types.UID) bool { return carried == c.UID })
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
-		if err := r.letGo(ctx, c, m); err != nil {
+		if err := r.releaseMember(ctx, c, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// release lets the members go and then the claim.
+// release releases the members, then removes the claim's finalizer.
 func (r *Reconciler) release(ctx context.Context, c *v1alpha1.Claim) error {
 	if !controllerutil.ContainsFinalizer(c, v1alpha1.FinalizerBinding) {
-		return r.clear(ctx, c) // it was taken off by somebody else, and another finalizer keeps the claim
+		return r.clear(ctx, c) // our finalizer is gone, and another one keeps the claim
 	}
 	held, spare, err := r.held(ctx, c)
 	if err != nil {
@@ -120,7 +116,7 @@ func (r *Reconciler) release(ctx context.Context, c *v1alpha1.Claim) error {
 		spare = append(spare, held)
 	}
 	for _, m := range spare {
-		if err := r.letGo(ctx, c, m); err != nil {
+		if err := r.releaseMember(ctx, c, m); err != nil {
 			return err
 		}
 	}
@@ -131,19 +127,19 @@ func (r *Reconciler) release(ctx context.Context, c *v1alpha1.Claim) error {
 	return nil
 }
 
-// letGo takes the claim off one of the members that carry it, and says so.
-func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) error {
-	if err := r.drop(ctx, m); err != nil {
+// releaseMember releases a member that carries the claim, and emits an event.
+func (r *Reconciler) releaseMember(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) error {
+	if err := r.unclaim(ctx, m); err != nil {
 		return err
 	}
 	r.Events.Eventf(c, m, corev1.EventTypeNormal, "Released", "Release", "member %s is released", m.Name)
 	return nil
 }
 
-// drop takes its claim off the member and, unless the next holder gets it as it
-// is, has its body replaced or updated, in one write. What is born next is for
-// the engine to say: there is no grant yet. A member that is gone holds nothing.
-func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
+// unclaim removes the claim from the member in one write, which also has the body replaced
+// or updated, unless the next claim gets it as it is. The engine grants the next birth
+// later. A missing member needs no release.
+func (r *Reconciler) unclaim(ctx context.Context, m *v1alpha1.Member) error {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Pool})
 	if err != nil {
 		return err
@@ -163,7 +159,7 @@ func (r *Reconciler) drop(ctx context.Context, m *v1alpha1.Member) error {
 	return nil
 }
 
-// waiters is how many of the pool's claims wait for a member.
+// waiters returns how many of the pool's claims wait for a member.
 func (r *Reconciler) waiters(pool types.NamespacedName) (int, error) {
 	claims, err := r.Roster.Claims(pool)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// keep says what the claim has, and ends it when its time is up. When that is
-// was fixed when it was bound; only an edit of the claim's own ttl moves it.
+// keep records that the claim holds the member, and ends an expired claim. The expiry is
+// fixed at binding; only an edit of the claim's own ttl changes it.
 func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member) (time.Duration, error) {
 	p, err := r.pool(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
@@ -31,8 +31,8 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Me
 	return r.record(ctx, c, m, p)
 }
 
-// edited tells that the claim's ttl was edited since it was last recorded. A
-// claim of which nothing is recorded yet counts from how it was made.
+// edited reports whether the claim's ttl was edited since it was last recorded; without a
+// record, since its creation.
 func edited(c *v1alpha1.Claim) bool {
 	if c.Status.ObservedGeneration == 0 {
 		return c.Generation > 1
@@ -40,15 +40,13 @@ func edited(c *v1alpha1.Claim) bool {
 	return c.Generation != c.Status.ObservedGeneration && !equality.Semantic.DeepEqual(c.Spec.TTL, c.Status.TTL)
 }
 
-// extend moves the time at which the claim ends, as its ttl and the pool's
-// limits now say.
+// extend changes the expiry to the claim's ttl and the pool's present limits.
 func (r *Reconciler) extend(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) error {
 	at := r.expiry(p, c, m.Spec.Claim.BoundAt)
 	if at.Equal(m.Spec.Claim.ExpiresAt) {
 		return nil
 	}
-	// A late cache may show an edit that was dealt with before the pool's
-	// limits changed.
+	// A stale cache may show an edit that was applied before the pool's limits changed.
 	if err := r.confirm(ctx, c); err != nil {
 		return err
 	}
@@ -59,25 +57,25 @@ func (r *Reconciler) extend(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.
 	return nil
 }
 
-// record says what the claim has, or that it has ended. It comes back when the
-// claim's time is up.
+// record writes the status of a claim that holds the member, or of one that has ended. It
+// returns the time until the claim expires.
 func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.Member, p *v1alpha1.Pool) (time.Duration, error) {
-	st := has(c, m)
+	st := heldStatus(c, m)
 	known := *c
 	known.Status = st
 	seen := sight(m)
 	seen.Silent = r.silence(c, p)
 	tr := r.step(&known, seen, p)
 	if tr.Do == rollout.ReleaseMember {
-		if err := r.end(ctx, c, st, ends(c, p, tr, why{})); err != nil {
+		if err := r.end(ctx, c, st, endingOf(c, p, tr, why{})); err != nil {
 			return 0, err
 		}
-		return 0, r.letGo(ctx, c, m)
+		return 0, r.releaseMember(ctx, c, m)
 	}
 	st.Phase = v1alpha1.ClaimPhase(tr.Claim.Phase)
 	request(&st, m, tr.Claim.Asked, notAsked(m, p))
 	begun := requested(&st) && !requested(&c.Status)
-	if err := r.setStatus(ctx, c, st, says{metav1.ConditionTrue, "Bound", "it holds member " + m.Name}); err != nil {
+	if err := r.setStatus(ctx, c, st, boundCondition{metav1.ConditionTrue, "Bound", "it holds member " + m.Name}); err != nil {
 		return 0, err
 	}
 	if begun {
@@ -86,40 +84,40 @@ func (r *Reconciler) record(ctx context.Context, c *v1alpha1.Claim, m *v1alpha1.
 	return r.after(tr.Wake), nil
 }
 
-// has is the claim's status when it holds the member, but for phase and
-// conditions.
-func has(c *v1alpha1.Claim, m *v1alpha1.Member) v1alpha1.ClaimStatus {
+// heldStatus returns the status of a claim that holds the member, without phase and
+// conditions of its own.
+func heldStatus(c *v1alpha1.Claim, m *v1alpha1.Member) v1alpha1.ClaimStatus {
 	return v1alpha1.ClaimStatus{
 		Phase: c.Status.Phase, Member: m.Name, Address: m.Status.Address, Revision: m.Status.Revision,
 		BoundAt: m.Spec.Claim.BoundAt, ExpiresAt: m.Spec.Claim.ExpiresAt, Conditions: slices.Clone(c.Status.Conditions),
 	}
 }
 
-// ending is how a claim ends.
+// ending is the phase, reason and message of an ended claim.
 type ending struct {
 	phase           v1alpha1.ClaimPhase
 	reason, message string
 }
 
-// end says that the claim has ended.
+// end records the end of the claim.
 func (r *Reconciler) end(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, e ending) error {
 	st.Phase = e.phase
 	noRequest(&st, "Ended", "the claim has ended")
-	if err := r.setStatus(ctx, c, st, says{metav1.ConditionFalse, e.reason, e.message}); err != nil {
+	if err := r.setStatus(ctx, c, st, boundCondition{metav1.ConditionFalse, e.reason, e.message}); err != nil {
 		return err
 	}
 	r.Events.Eventf(c, nil, corev1.EventTypeNormal, e.reason, "End", "%s", e.message)
 	return nil
 }
 
-// says is the condition Bound.
-type says struct {
+// boundCondition is the condition Bound.
+type boundCondition struct {
 	bound           metav1.ConditionStatus
 	reason, message string
 }
 
-// setStatus writes the status, of the claim's generation, if it differs.
-func (r *Reconciler) setStatus(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, s says) error {
+// setStatus writes the status for the claim's generation, if it differs.
+func (r *Reconciler) setStatus(ctx context.Context, c *v1alpha1.Claim, st v1alpha1.ClaimStatus, s boundCondition) error {
 	st.ObservedGeneration, st.TTL = c.Generation, c.Spec.TTL
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionBound, Status: s.bound, Reason: s.reason, Message: s.message, ObservedGeneration: c.Generation,

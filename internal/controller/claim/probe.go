@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// probe asks whether the API server can be reached. It goes through the queue of
-// claims, and so by the controller's own clock.
+// probe is the request for a probe of the API server. It uses the queue of claims and
+// therefore the controller's own clock.
 var probe = reconcile.Request{}
 
-// Probes are made so many times in a heartbeat, within these bounds.
+// The number of probes in a heartbeat, and the range of their interval.
 const (
 	probesPerHeartbeat = 12
 	quickestProbe      = 250 * time.Millisecond
@@ -23,8 +23,8 @@ const (
 	missedProbes = 2
 )
 
-// probes are made while claims have a heartbeat. An outage that no other request
-// meets would otherwise count as the holders' silence.
+// probes run while claims have a heartbeat. Otherwise an outage that no other request meets
+// would count as the holders' silence.
 type probes struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	on    bool
@@ -36,13 +36,13 @@ func (p *probes) open(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// probeInterval is how often is asked for claims with the heartbeat.
+// probeInterval returns the interval of probes for the heartbeat.
 func probeInterval(heartbeat time.Duration) time.Duration {
 	return min(max(heartbeat/probesPerHeartbeat, quickestProbe), slowestProbe)
 }
 
-// startProbes begins to probe, in a pass over a claim with the heartbeat. Such a
-// pass has just read from the API server itself.
+// startProbes starts the probes, in a pass over a claim with the heartbeat. That pass has
+// just read from the API server.
 func (r *Reconciler) startProbes(heartbeat time.Duration) {
 	if r.probes.on || r.probes.queue == nil || r.Reach == nil {
 		return
@@ -53,8 +53,8 @@ func (r *Reconciler) startProbes(heartbeat time.Duration) {
 	r.probes.queue.AddAfter(probe, interval)
 }
 
-// probe reads a claim, from where holders write theirs, and returns when the next
-// probe is due; 0 for none. The transport sees what comes of it.
+// probe reads a claim from the API server, as holders do, and returns when the next probe
+// is due; 0 for none. The transport records whether there was an answer.
 func (r *Reconciler) probe(ctx context.Context) time.Duration {
 	claim, heartbeat := r.beats.shortest()
 	if heartbeat == 0 || r.Reach == nil {
@@ -67,6 +67,6 @@ func (r *Reconciler) probe(ctx context.Context) time.Duration {
 	r.Reach.Expect(missedProbes * interval)
 	ctx, cancel := context.WithTimeout(ctx, missedProbes*interval)
 	defer cancel()
-	_ = r.Reader.Get(ctx, claim, &v1alpha1.Claim{}) // whatever it says
+	_ = r.Reader.Get(ctx, claim, &v1alpha1.Claim{}) // any answer will do
 	return interval
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// sight is what the member that the claim holds shows of itself.
+// sight returns what the claim's member shows of itself.
 func sight(m *v1alpha1.Member) rollout.ClaimSight {
 	seen := rollout.ClaimSight{Held: true}
 	switch is := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionUpdated); {
@@ -24,8 +24,7 @@ func sight(m *v1alpha1.Member) rollout.ClaimSight {
 	return seen
 }
 
-// request says whether the holder is asked to release the member, and, where that
-// is over, why.
+// request sets the condition UpdateRequested, or ends it with the reason given in over.
 func request(st *v1alpha1.ClaimStatus, m *v1alpha1.Member, asked bool, over why) {
 	if !asked {
 		noRequest(st, over.reason, over.message)
@@ -40,7 +39,7 @@ func request(st *v1alpha1.ClaimStatus, m *v1alpha1.Member, asked bool, over why)
 	})
 }
 
-// notAsked is why the holder of the member is not asked to release it.
+// notAsked returns why the holder is not asked to release the member.
 func notAsked(m *v1alpha1.Member, p *v1alpha1.Pool) why {
 	switch seen := sight(m); {
 	case !notifies(p):
@@ -52,12 +51,12 @@ func notAsked(m *v1alpha1.Member, p *v1alpha1.Pool) why {
 	}
 }
 
-// requested tells whether the holder is asked to let its member go.
+// requested reports whether the holder is asked to release its member.
 func requested(st *v1alpha1.ClaimStatus) bool {
 	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionUpdateRequested)
 }
 
-// noRequest takes back what was asked for; what never was is not mentioned.
+// noRequest ends a request; without an earlier one it sets no condition.
 func noRequest(st *v1alpha1.ClaimStatus, reason, message string) {
 	if requested(st) {
 		meta.SetStatusCondition(&st.Conditions, metav1.Condition{

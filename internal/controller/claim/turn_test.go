@@ -70,16 +70,16 @@ func TestReconciler_left(t *testing.T) {
 		woken int
 	}{
 		"ended": {func(r *Reconciler, q queue) {
-			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: ended}, q)
+			r.wakeQueue(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: ended}, q)
 		}, 1},
-		"gone": {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: waits}, q) }, 1},
+		"gone": {func(r *Reconciler, q queue) { r.wakeQueueOnDelete(t.Context(), event.DeleteEvent{Object: waits}, q) }, 1},
 		"bound": {func(r *Reconciler, q queue) {
-			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: got}, q)
+			r.wakeQueue(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: got}, q)
 		}, 0},
 		"still waits": {func(r *Reconciler, q queue) {
-			r.left(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: waits}, q)
+			r.wakeQueue(t.Context(), event.UpdateEvent{ObjectOld: waits, ObjectNew: waits}, q)
 		}, 0},
-		"did not wait": {func(r *Reconciler, q queue) { r.leftForGood(t.Context(), event.DeleteEvent{Object: ended}, q) }, 0},
+		"did not wait": {func(r *Reconciler, q queue) { r.wakeQueueOnDelete(t.Context(), event.DeleteEvent{Object: ended}, q) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(t, interceptor.Funcs{}, newClaim(v1alpha1.ClaimStatus{}))

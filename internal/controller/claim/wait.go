@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/rollout"
 )
 
-// reasonRefused is why a claim gets no member although one is free.
+// reasonRefused: a member is free, and the API server rejects the binding.
 const reasonRefused = "BindingRefused"
 
-// why is why a claim has no member, for its condition Bound.
+// why is the reason and message of the condition Bound.
 type why struct{ reason, message string }
 
-// waits says why the claim has no member.
-func waits(c *v1alpha1.Claim, reason rollout.ClaimReason) why {
+// waitReason returns why the claim has no member.
+func waitReason(c *v1alpha1.Claim, reason rollout.ClaimReason) why {
 	switch reason {
 	case rollout.PoolNotFound:
 		return why{string(reason), fmt.Sprintf("there is no Pool %s in namespace %s", c.Spec.Pool, c.Namespace)}
@@ -28,22 +28,22 @@ func waits(c *v1alpha1.Claim, reason rollout.ClaimReason) why {
 	return why{string(rollout.NoFreeMember), fmt.Sprintf("no member of Pool %s is free", c.Spec.Pool)}
 }
 
-// rest records what a step came to for a claim that no member carries: it waits, and
-// is looked at again when it has waited for long enough, or it has ended.
-func (r *Reconciler) rest(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) (time.Duration, error) {
+// recordWait records the step of a claim that no member carries: it waits or has ended. It
+// returns the time until its wait is over.
+func (r *Reconciler) recordWait(ctx context.Context, c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) (time.Duration, error) {
 	st := *c.Status.DeepCopy()
 	switch {
 	case !tr.Claim.Ended():
 		st.Phase = v1alpha1.ClaimPending
-		return r.after(tr.Wake), r.setStatus(ctx, c, st, says{metav1.ConditionFalse, w.reason, w.message + "; it gets one as soon as it can"})
+		return r.after(tr.Wake), r.setStatus(ctx, c, st, boundCondition{metav1.ConditionFalse, w.reason, w.message + "; it gets one as soon as it can"})
 	case tr.Why == rollout.WaitOver && p == nil:
-		w = waits(c, rollout.PoolNotFound)
+		w = waitReason(c, rollout.PoolNotFound)
 	}
-	return 0, r.end(ctx, c, st, ends(c, p, tr, w))
+	return 0, r.end(ctx, c, st, endingOf(c, p, tr, w))
 }
 
-// ends says how a claim ends.
-func ends(c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) ending {
+// endingOf returns how a claim ends.
+func endingOf(c *v1alpha1.Claim, p *v1alpha1.Pool, tr rollout.ClaimTransition, w why) ending {
 	e := ending{phase: v1alpha1.ClaimPhase(tr.Claim.Phase), reason: string(tr.Why)}
 	switch tr.Why {
 	case rollout.ClaimTimeUp:

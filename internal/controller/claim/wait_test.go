@@ -52,7 +52,7 @@ func TestReconciler_wait(t *testing.T) {
 			r := newReconciler(t, interceptor.Funcs{}, objects...)
 			r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Claims = nil })
 			r.at(tc.started)
-			r.begin()
+			r.startTime()
 			r.at(tc.at)
 			got, err := pass(t, r)
 			if err != nil {
