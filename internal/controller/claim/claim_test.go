@@ -91,7 +91,7 @@ func claimed(t *testing.T, r *Reconciler) []string {
 		if m := &list.Items[i]; m.Spec.Claim != nil {
 			names = append(names, m.Name)
 		} else if d := m.Spec.Disruption; m.Status.Phase == v1alpha1.PhaseClaimed && (d == nil || d.Reason != v1alpha1.DisruptionClaimEnded) {
-			t.Errorf("%s was let go and its body not replaced: %+v", m.Name, d)
+			t.Errorf("%s was released and its body not replaced: %+v", m.Name, d)
 		}
 	}
 	return names
@@ -119,14 +119,14 @@ func TestReconciler_holds(t *testing.T) {
 	deleted := newClaim(bound)
 	deleted.DeletionTimestamp = &metav1.Time{Time: epoch}
 	kept := deleted.DeepCopy()
-	kept.Finalizers = []string{"somebody.else/s"}
+	kept.Finalizers = []string{"example.com/other"}
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
 		phase   v1alpha1.ClaimPhase
 		claimed []string
 	}{
-		"no claim":        {"nobody holds what a claim left behind", []client.Object{newMember(0, "u"), newMember(1, "v")}, "", nil},
+		"no claim":        {"a member of a claim that no longer exists is released", []client.Object{newMember(0, "u"), newMember(1, "v")}, "", nil},
 		"another UID":     {"a restored claim is another claim", []client.Object{newClaim(bound), newMember(0, "old"), newMember(1, "u")}, v1alpha1.ClaimBound, []string{"web-1"}},
 		"two":             {"the one in the status is the claim's", []client.Object{newClaim(bound), newMember(0, "u"), newMember(1, "u")}, v1alpha1.ClaimBound, []string{"web-1"}},
 		"two, unrecorded": {"the first is the claim's", []client.Object{newClaim(v1alpha1.ClaimStatus{}), newMember(0, "u"), newMember(1, "u")}, v1alpha1.ClaimBound, []string{"web-0"}},
@@ -135,7 +135,7 @@ func TestReconciler_holds(t *testing.T) {
 		"lost":            {"its body is gone", []client.Object{newClaim(bound), newMember(1, "")}, v1alpha1.ClaimFailed, nil},
 		"lost and over":   {"its time was up anyway", []client.Object{newClaim(over), newMember(1, "")}, v1alpha1.ClaimExpired, nil},
 		"over":            {"its time is up", []client.Object{newClaim(bound), late}, v1alpha1.ClaimExpired, nil},
-		"over at once":    {"its time ran out before anybody recorded it", []client.Object{newClaim(v1alpha1.ClaimStatus{}), late}, v1alpha1.ClaimExpired, nil},
+		"over at once":    {"it expired before the binding was recorded", []client.Object{newClaim(v1alpha1.ClaimStatus{}), late}, v1alpha1.ClaimExpired, nil},
 		"ended":           {"a crash came after the end was recorded", []client.Object{newClaim(ended), newMember(1, "u")}, v1alpha1.ClaimExpired, nil},
 		"deleted":         {"all are released", []client.Object{deleted, newMember(0, "u"), newMember(1, "u")}, "", nil},
 		"deleted, kept":   {"our finalizer was taken off, and another is there", []client.Object{kept, newMember(1, "u")}, v1alpha1.ClaimBound, nil},
@@ -162,8 +162,8 @@ func TestReconciler_holds(t *testing.T) {
 	}
 }
 
-// TestReconciler_crash: whichever write of an end is the last before a crash,
-// the claim says Expired and its member is let go.
+// TestReconciler_crash: after a crash between any two writes of an end,
+// the claim becomes Expired and its member is released.
 func TestReconciler_crash(t *testing.T) {
 	for last := range 4 {
 		m := newMember(1, "u")
@@ -202,8 +202,8 @@ func onlyIf(ok bool, do func() error) error {
 	return nil
 }
 
-// TestReconciler_bind: a member that cannot be had does not hide the next one,
-// and a pass that got none comes back at the rate limiter's pace.
+// TestReconciler_bind: a member that cannot be bound does not hide the next one,
+// and a pass without a binding is retried with backoff.
 func TestReconciler_bind(t *testing.T) {
 	members := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "members"}
 	cases := map[string]struct {
@@ -227,7 +227,7 @@ func TestReconciler_bind(t *testing.T) {
 		"gone": {"a member that is gone is not a claim that is gone", func(name string) error {
 			return apierrors.NewNotFound(members, name)
 		}, true, 0, nil, ""},
-		"lost race": {"it is over in a moment", func(name string) error {
+		"lost race": {"a conflict is retried soon", func(name string) error {
 			return apierrors.NewConflict(members, name, errStale)
 		}, false, conflictRetry, nil, ""},
 	}
@@ -266,8 +266,8 @@ func TestReconciler_bind(t *testing.T) {
 	}
 }
 
-// TestReconciler_expiry: what was fixed at binding changes by an edit of the
-// claim only. The pool's limit is now an hour.
+// TestReconciler_expiry: the expiry fixed at binding changes only by an edit of the
+// claim. The pool's limit is now an hour.
 func TestReconciler_expiry(t *testing.T) {
 	cases := map[string]struct {
 		reason               string
@@ -275,13 +275,13 @@ func TestReconciler_expiry(t *testing.T) {
 		was, ttl             time.Duration
 		want                 *metav1.MicroTime
 	}{
-		"not edited":              {"the pool's limits are of no concern", 3, 3, 0, 0, at(time.Minute)},
+		"not edited":              {"the pool's new limit does not apply", 3, 3, 0, 0, at(time.Minute)},
 		"renewed":                 {"a heartbeat is no edit of the ttl", 3, 2, 2 * time.Hour, 2 * time.Hour, at(time.Minute)},
-		"renewed, without a ttl":  {"nor does it bring the pool's new limits", 3, 2, 0, 0, at(time.Minute)},
+		"renewed, without a ttl":  {"a heartbeat does not apply the pool's new limit", 3, 2, 0, 0, at(time.Minute)},
 		"unrecorded":              {"a crash came after the binding", 1, 0, 0, 0, at(time.Minute)},
 		"edited":                  {"it counts from the binding", 2, 1, 0, 2 * time.Minute, at(2 * time.Minute)},
-		"edited past the limit":   {"the limit is the pool's of now", 2, 1, time.Minute, 2 * time.Hour, at(time.Hour)},
-		"edited away":             {"the pool's limit is what is left", 2, 1, time.Minute, 0, at(time.Hour)},
+		"edited past the limit":   {"the pool's present limit applies", 2, 1, time.Minute, 2 * time.Hour, at(time.Hour)},
+		"edited away":             {"only the pool's limit is left", 2, 1, time.Minute, 0, at(time.Hour)},
 		"edited, unrecorded":      {"an edit between the two writes of a binding counts", 2, 0, 0, 2 * time.Minute, at(2 * time.Minute)},
 		"recorded while it waits": {"its generation is the one it was bound with", 2, 2, time.Minute, 2 * time.Hour, at(time.Minute)},
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/pawl-dev/pawl/snapshot"
 )
 
-// step is what happens at a time in the life of a claim: something, then a look
-// at it. Ends is when it is to end by then, counted from the step; 0 for never,
-// less if it has.
+// step is an event at a time in the life of a claim, then a pass. Ends is the time
+// from the step until the claim ends: 0 for never,
+// negative if it has ended.
 type step struct {
 	at   time.Duration
 	do   func(*testing.T, *Reconciler) *Reconciler
 	ends time.Duration
 }
 
-// TestReconciler_heartbeat: a claim that was bound at epoch, whose pool wants a
-// heartbeat every minute.
+// TestReconciler_heartbeat: a claim bound at epoch, of a pool with a
+// heartbeat of a minute.
 func TestReconciler_heartbeat(t *testing.T) {
 	const over = -1
 	every := func(d time.Duration) func(*testing.T, *Reconciler) *Reconciler {
@@ -66,16 +66,16 @@ func TestReconciler_heartbeat(t *testing.T) {
 	}{
 		"none":            {"one whole heartbeat from the binding", []step{{0, nil, time.Minute}, {59 * time.Second, nil, time.Second}, {time.Minute, nil, over}}},
 		"renewed":         {"one whole heartbeat from the last", []step{{0, nil, time.Minute}, {50 * time.Second, renew(50 * time.Second), time.Minute}, {109 * time.Second, nil, time.Second}, {110 * time.Second, nil, over}}},
-		"slow holder":     {"a clock that is wrong does not matter", []step{{0, nil, time.Minute}, {50 * time.Second, renew(-time.Hour), time.Minute}}},
-		"fast holder":     {"nor does one that is ahead buy time", []step{{0, nil, time.Minute}, {50 * time.Second, renew(1000 * time.Hour), time.Minute}, {110 * time.Second, nil, over}}},
-		"renewed late":    {"nobody had noticed, and it lives", []step{{0, nil, time.Minute}, {61 * time.Second, renew(61 * time.Second), time.Minute}}},
-		"restart":         {"one whole heartbeat of grace", []step{{0, nil, time.Minute}, {50 * time.Second, restart, time.Minute}, {110 * time.Second, nil, over}}},
+		"slow holder":     {"the holder's clock does not matter", []step{{0, nil, time.Minute}, {50 * time.Second, renew(-time.Hour), time.Minute}}},
+		"fast holder":     {"a clock that is ahead gains no time", []step{{0, nil, time.Minute}, {50 * time.Second, renew(1000 * time.Hour), time.Minute}, {110 * time.Second, nil, over}}},
+		"renewed late":    {"the late renewal came before the next pass", []step{{0, nil, time.Minute}, {61 * time.Second, renew(61 * time.Second), time.Minute}}},
+		"restart":         {"one whole heartbeat after a start", []step{{0, nil, time.Minute}, {50 * time.Second, restart, time.Minute}, {110 * time.Second, nil, over}}},
 		"long down":       {"also after hours", []step{{0, nil, time.Minute}, {time.Hour, restart, time.Minute}, {time.Hour + time.Minute, nil, over}}},
-		"clock set back":  {"it is not ended for that", []step{{0, nil, time.Minute}, {-time.Hour, nil, time.Hour + time.Minute}}},
+		"clock set back":  {"that does not end the claim", []step{{0, nil, time.Minute}, {-time.Hour, nil, time.Hour + time.Minute}}},
 		"asked for anew":  {"one whole heartbeat from then", []step{{0, every(0), 0}, {time.Hour, every(time.Minute), time.Minute}, {time.Hour + time.Minute, nil, over}}},
 		"shorter":         {"one whole heartbeat of the new length", []step{{0, every(time.Hour), time.Hour}, {59 * time.Minute, every(30 * time.Second), 30 * time.Second}}},
-		"no longer asked": {"nobody has to", []step{{0, nil, time.Minute}, {50 * time.Second, every(0), 0}, {time.Hour, nil, 0}}},
-		"the pool is gone": {"nobody asks for it", []step{{0, nil, time.Minute}, {2 * time.Minute, func(t *testing.T, r *Reconciler) *Reconciler {
+		"no longer asked": {"it need not be renewed", []step{{0, nil, time.Minute}, {50 * time.Second, every(0), 0}, {time.Hour, nil, 0}}},
+		"the pool is gone": {"no pool requires renewals", []step{{0, nil, time.Minute}, {2 * time.Minute, func(t *testing.T, r *Reconciler) *Reconciler {
 			t.Helper()
 			if err := r.Client.Delete(t.Context(), &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}); err != nil {
 				t.Fatal(err)
@@ -111,14 +111,14 @@ func TestReconciler_heartbeat(t *testing.T) {
 				}
 			}
 			if list := r.beats.last; len(list) > 1 {
-				t.Errorf("%v is remembered of one claim", list)
+				t.Errorf("%v is stored for one claim", list)
 			}
 		})
 	}
 }
 
-// TestReconciler_heartbeat_ttl: of heartbeat and time to live, the one that is
-// over first ends the claim.
+// TestReconciler_heartbeat_ttl: the claim ends by heartbeat or time to live,
+// whichever is over first.
 func TestReconciler_heartbeat_ttl(t *testing.T) {
 	for name, tc := range map[string]struct{ every, ends time.Duration }{
 		"heartbeat first": {10 * time.Second, 10 * time.Second}, "ttl first": {time.Hour, time.Minute},
@@ -136,8 +136,8 @@ func TestReconciler_heartbeat_ttl(t *testing.T) {
 	}
 }
 
-// TestReconciler_forgets: nothing is kept of a claim that is not there, and its
-// namesake is another claim.
+// TestReconciler_forgets: no heartbeat is stored for a claim that is gone, and a
+// later claim of the name starts anew.
 func TestReconciler_forgets(t *testing.T) {
 	c, m := newClaim(v1alpha1.ClaimStatus{ObservedGeneration: 1, Phase: v1alpha1.ClaimBound, Member: "web-0"}), newMember(0, "u")
 	m.Spec.Claim.ExpiresAt = nil
@@ -146,7 +146,7 @@ func TestReconciler_forgets(t *testing.T) {
 		p.Spec.Claims = &v1alpha1.Claims{Heartbeat: &metav1.Duration{Duration: time.Minute}}
 	})
 	if _, err := pass(t, r); err != nil || len(r.beats.last) != 1 {
-		t.Fatalf("%d claims are remembered: %v", len(r.beats.last), err)
+		t.Fatalf("%d heartbeats are stored: %v", len(r.beats.last), err)
 	}
 	namesake := c.DeepCopy()
 	namesake.UID = "other"
@@ -165,7 +165,7 @@ func TestReconciler_forgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pass(t, r); err != nil || len(r.beats.last) != 0 {
-		t.Errorf("%d claims are remembered: %v", len(r.beats.last), err)
+		t.Errorf("%d heartbeats are stored: %v", len(r.beats.last), err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (d *delayed) AddAfter(r reconcile.Request, after time.Duration) {
 	d.added[r] = append(d.added[r], after)
 }
 
-// beating is a reconciler of a claim that was bound at epoch, whose pool wants a
+// beating is a reconciler of a claim bound at epoch, of a pool with a
 // heartbeat.
 func beating(t *testing.T, funcs interceptor.Funcs, every time.Duration) (*Reconciler, *network, *delayed) {
 	t.Helper()
@@ -52,7 +52,7 @@ func beating(t *testing.T, funcs interceptor.Funcs, every time.Duration) (*Recon
 }
 
 // TestReconciler_outage: a holder that could not renew has one whole heartbeat
-// from when it can again, whether or not a pass over its claim met the outage.
+// from the end of the outage, whether or not a pass over its claim met it.
 func TestReconciler_outage(t *testing.T) {
 	t.Parallel()
 	r, n, _ := beating(t, interceptor.Funcs{}, time.Minute)
@@ -78,8 +78,8 @@ func TestReconciler_outage(t *testing.T) {
 	}
 }
 
-// TestReconciler_probe: while a claim has a heartbeat somebody asks the API server
-// itself, whatever it says, and nobody once there is none.
+// TestReconciler_probe: while a claim has a heartbeat, the API server is
+// probed, and no longer than that.
 func TestReconciler_probe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ every, want time.Duration }{
@@ -111,14 +111,14 @@ func TestReconciler_probe(t *testing.T) {
 			}
 		}
 		if asked != 2 {
-			t.Errorf("it was asked %d times", asked)
+			t.Errorf("%d probes", asked)
 		}
 		r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Claims = nil })
 		if _, err := pass(t, r); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Reconcile(t.Context(), probe); err != nil || got != (reconcile.Result{}) || n.within != 0 || asked != 2 {
-			t.Errorf("it is asked on: %+v, %v, within %s", got, err, n.within)
+			t.Errorf("probes continue: %+v, %v, within %s", got, err, n.within)
 		}
 	}
 }

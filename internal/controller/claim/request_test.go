@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/api/v1alpha1"
 )
 
-// TestReconciler_request: what the holder is told as the member's condition
-// Updated goes from one reason to the next.
+// TestReconciler_request: the condition UpdateRequested as the member's condition
+// Updated changes from one reason to the next.
 func TestReconciler_request(t *testing.T) {
 	notify, wait := v1alpha1.ClaimedNotify, v1alpha1.ClaimedWait
 	cases := map[string]struct {
@@ -24,15 +24,15 @@ func TestReconciler_request(t *testing.T) {
 		told      []string
 	}{
 		"not stale":          {"there is nothing to say", &notify, []string{"", "True"}, []string{"", ""}},
-		"stale":              {"it is asked, until that is over", &notify, []string{"True", "Claimed", "True"}, []string{"", "True Stale", "False NotStale"}},
+		"stale":              {"it is asked until the member is updated", &notify, []string{"True", "Claimed", "True"}, []string{"", "True Stale", "False NotStale"}},
 		"asked again":        {"another template is another request", &notify, []string{"Claimed", "True", "Claimed"}, []string{"True Stale", "False NotStale", "True Stale"}},
 		"not asked to":       {"the pool waits", &wait, []string{"Claimed"}, []string{""}},
 		"default":            {"the pool waits", nil, []string{"Claimed"}, []string{""}},
-		"something else":     {"the claim is not what keeps it", &notify, []string{"Halted"}, []string{""}},
-		"something else too": {"it does not go to and fro", &notify, []string{"Claimed", "Halted", "FailedReplacement", "Claimed"}, []string{"True Stale", "True Stale", "True Stale", "True Stale"}},
+		"something else":     {"not only the claim blocks the update", &notify, []string{"Halted"}, []string{""}},
+		"something else too": {"the request does not flap", &notify, []string{"Claimed", "Halted", "FailedReplacement", "Claimed"}, []string{"True Stale", "True Stale", "True Stale", "True Stale"}},
 		"cannot be told":     {"unknown changes nothing", &notify, []string{"Claimed", "Unknown", ""}, []string{"True Stale", "True Stale", "True Stale"}},
-		"paused":             {"nobody wants it now", &notify, []string{"Claimed", "Paused", "Claimed"}, []string{"True Stale", "False NotAsked", "True Stale"}},
-		"manual":             {"nobody wants it", &notify, []string{"ManualPolicy", "Claimed", "ManualPolicy"}, []string{"", "True Stale", "False NotAsked"}},
+		"paused":             {"a paused pool rolls nothing", &notify, []string{"Claimed", "Paused", "Claimed"}, []string{"True Stale", "False NotAsked", "True Stale"}},
+		"manual":             {"a Manual pool rolls nothing", &notify, []string{"ManualPolicy", "Claimed", "ManualPolicy"}, []string{"", "True Stale", "False NotAsked"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestReconciler_request_ends(t *testing.T) {
 		do     func(*Reconciler)
 		told   string
 	}{
-		"the claim ends":        {"there is nothing left to let go", func(r *Reconciler) { r.at(time.Hour) }, "False Ended"},
-		"the pool asks no more": {"an edit takes it back", func(r *Reconciler) { r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Update = nil }) }, "False NotAsked"},
+		"the claim ends":        {"the member is released", func(r *Reconciler) { r.at(time.Hour) }, "False Ended"},
+		"the pool asks no more": {"the edit ends the request", func(r *Reconciler) { r.edit(t, func(p *v1alpha1.Pool) { p.Spec.Update = nil }) }, "False NotAsked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := requestWorld(t, &notify)
@@ -87,7 +87,7 @@ func requestWorld(t *testing.T, onClaimed *v1alpha1.OnClaimed) *Reconciler {
 	return r
 }
 
-// setUpdated has the member say True, Unknown, a reason why not, or nothing.
+// setUpdated sets the member's condition Updated: True, Unknown, False with a reason, or none.
 func (r *Reconciler) setUpdated(t *testing.T, is string) {
 	t.Helper()
 	var m v1alpha1.Member

@@ -34,7 +34,7 @@ func TestReconciler_turn(t *testing.T) {
 		"made later":      {"it is behind", earlier(func(c *v1alpha1.Claim) { c.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute)) }), 1, v1alpha1.ClaimBound},
 		"bound":           {"it has what it waited for", earlier(func(c *v1alpha1.Claim) { c.Status.Phase = v1alpha1.ClaimBound }), 1, v1alpha1.ClaimBound},
 		"of another pool": {"each pool has a queue of its own", earlier(func(c *v1alpha1.Claim) { c.Spec.Pool = "db" }), 1, v1alpha1.ClaimBound},
-		"refused": {"a claim that the API server refuses to bind keeps no other waiting", earlier(func(c *v1alpha1.Claim) {
+		"refused": {"a claim whose binding is rejected does not block later ones", earlier(func(c *v1alpha1.Claim) {
 			c.Status.Phase = v1alpha1.ClaimPending
 			c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBound, Status: metav1.ConditionFalse, Reason: reasonRefused}}
 		}), 1, v1alpha1.ClaimBound},
@@ -58,8 +58,8 @@ func TestReconciler_turn(t *testing.T) {
 	}
 }
 
-// TestReconciler_left: a claim that waits no more wakes those that wait behind it.
-func TestReconciler_left(t *testing.T) {
+// TestReconciler_wakeQueue: a claim that leaves the queue wakes the claims behind it.
+func TestReconciler_wakeQueue(t *testing.T) {
 	waits, ended := newClaim(v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimPending}), newClaim(v1alpha1.ClaimStatus{Phase: v1alpha1.ClaimFailed})
 	waits.Name, ended.Name = "first", "first"
 	waits.UID, ended.UID = "e", "e"

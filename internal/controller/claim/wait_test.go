@@ -32,13 +32,13 @@ func TestReconciler_wait(t *testing.T) {
 		"waits":            {"its time is not over", limited(time.Minute), -time.Hour, 20 * time.Second, false, "web", v1alpha1.ClaimPending, none + "; it gets one as soon as it can", 41 * time.Second},
 		"just before":      {"the API rounds the time of creation down", limited(time.Minute), -time.Hour, 61*time.Second - 1, false, "web", v1alpha1.ClaimPending, none + "; it gets one as soon as it can", 1},
 		"over":             {"it has failed", limited(time.Minute), -time.Hour, 61 * time.Second, false, "web", v1alpha1.ClaimFailed, none + ", and it waited for 1m0s; make another claim", 0},
-		"over, and free":   {"the one that has just come free is its", limited(time.Minute), -time.Hour, 61 * time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
+		"over, and free":   {"it gets the member that has just come free", limited(time.Minute), -time.Hour, 61 * time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
 		"no pool":          {"that is why", limited(time.Minute), -time.Hour, 2 * time.Minute, false, "wed", v1alpha1.ClaimFailed, "there is no Pool wed in namespace ns, and it waited for 1m0s; make another claim", 0},
 		"zero, and free":   {"there is one now", limited(0), -time.Hour, time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
 		"zero, and none":   {"it does not wait", limited(0), -time.Hour, 0, false, "web", v1alpha1.ClaimFailed, none + ", and it does not wait (spec.wait); make another claim", 0},
-		"over in downtime": {"its owner has gone", limited(time.Minute), 62 * time.Second, 62 * time.Second, true, "web", v1alpha1.ClaimFailed, "no controller was running meanwhile, and it waited for 1m0s; make another claim", 0},
-		"started in time":  {"it can be had", limited(time.Minute), 60 * time.Second, 61 * time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
-		"zero in downtime": {"nobody knows what was free", limited(0), 2 * time.Second, 2 * time.Second, true, "web", v1alpha1.ClaimFailed, "no controller was running meanwhile, and it does not wait (spec.wait); make another claim", 0},
+		"over in downtime": {"its wait was over before the start", limited(time.Minute), 62 * time.Second, 62 * time.Second, true, "web", v1alpha1.ClaimFailed, "no controller was running meanwhile, and it waited for 1m0s; make another claim", 0},
+		"started in time":  {"its wait was not over at the start", limited(time.Minute), 60 * time.Second, 61 * time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
+		"zero in downtime": {"it is not known whether a member was free", limited(0), 2 * time.Second, 2 * time.Second, true, "web", v1alpha1.ClaimFailed, "no controller was running meanwhile, and it does not wait (spec.wait); make another claim", 0},
 		"zero at start":    {"made in the same second, which may be after it", limited(0), time.Second, time.Second, true, "web", v1alpha1.ClaimBound, "it holds member web-0", 0},
 	}
 	for name, tc := range cases {
@@ -61,7 +61,7 @@ func TestReconciler_wait(t *testing.T) {
 			st := status(t, r)
 			b := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionBound)
 			if b == nil {
-				t.Fatalf("%s: nothing is said: %+v", tc.reason, st)
+				t.Fatalf("%s: the condition is missing: %+v", tc.reason, st)
 			}
 			if diff := cmp.Diff([]any{tc.phase, tc.says, tc.comesAfter}, []any{st.Phase, b.Message, got.RequeueAfter}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
