@@ -108,7 +108,7 @@ func (s *Snapshot) decide(now time.Time, r rest) *pass {
 	return q
 }
 
-// decide plans as Snapshot.decide does, in the room that the last pass had.
+// decide plans as [Snapshot.decide] does, and reuses the memory of the last pass.
 func (q *pass) decide(s *Snapshot, now time.Time, r rest) {
 	s = s.usual()
 	q.reset(s, now, r)
