@@ -10,9 +10,9 @@
 //
 // D is the desired number of members, U maxUnavailable, S maxSurge.
 //
-// 	up        = members in service: free, or claimed with a healthy body
-// 	room      = up − (D − U)
-// 	floorRoom = members that a claim could get − minAvailable
+//	up        = members in service: free, or claimed with a healthy body
+//	room      = up − (D − U)
+//	floorRoom = members that a claim could get − minAvailable
 //
 // In a warm pool D and up count unclaimed members only; claimed ones come on top.
 // maxMembers limits slots of every kind. A warm pool in steady use always misses a
@@ -42,15 +42,15 @@
 //
 // # Order of a pass
 //
-//   1. failures and recoveries are recorded, and the rollout is halted at the limit;
-//   2. draining members that match again, became busy or need not go are taken back;
-//   3. slots are made or removed until the size is right, and grants corrected;
-//   4. bodies that never served and are not what would be born now are dropped; failed
-//      bodies are replaced after their backoff;
-//   5. members with a recycle request are replaced;
-//   6. stale members that are down are replaced, with a limit of their own;
-//   7. stale members in service are taken, if the ledger allows it;
-//   8. surge slots are made, if members are left that could be rolled.
+//  1. failures and recoveries are recorded, and the rollout is halted at the limit;
+//  2. draining members that match again, became busy or need not go are taken back;
+//  3. slots are made or removed until the size is right, and grants corrected;
+//  4. bodies that never served and are not what would be born now are dropped; failed
+//     bodies are replaced after their backoff;
+//  5. members with a recycle request are replaced;
+//  6. stale members that are down are replaced, with a limit of their own;
+//  7. stale members in service are taken, if the ledger allows it;
+//  8. surge slots are made, if members are left that could be rolled.
 //
 // rules.go holds the twelve rules of the design, each as the function that decides it.
 // [Plan.Verdict] returns why a member is not updated, and [CheckInvariants] checks a
