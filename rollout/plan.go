@@ -94,21 +94,21 @@ type Condition struct {
 // Plan returns the plan for the snapshot at the time. For an invalid snapshot it has no
 // actions, and the condition Updated holds the error.
 func (s *Snapshot) Plan(now time.Time) *Plan {
-	q := s.decide(now, rest{})
+	q := s.decide(now)
 	q.report()
 	return q.plan
 }
 
-// decide plans for the snapshot and the members in r, which are only counted. It writes no
-// messages: forecasts call it thousands of times, and messages would cost more than
-// deciding.
-func (s *Snapshot) decide(now time.Time, r rest) *pass {
+// decide plans without messages.
+func (s *Snapshot) decide(now time.Time) *pass {
 	q := &pass{}
-	q.decide(s, now, r)
+	q.decide(s, now, rest{})
 	return q
 }
 
-// decide plans as [Snapshot.decide] does, and reuses the memory of the last pass.
+// decide plans for the snapshot and the members in r, which are only counted. It writes no
+// messages: forecasts call it thousands of times, and messages would cost more than
+// deciding. It reuses the memory of the last pass.
 func (q *pass) decide(s *Snapshot, now time.Time, r rest) {
 	s = s.usual()
 	q.reset(s, now, r)

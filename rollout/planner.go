@@ -123,7 +123,7 @@ func (p *Planner) Next(now time.Time) (plan *Plan, whole bool) {
 }
 
 // Whole plans as Next does, and reads every member.
-func (p *Planner) Whole(now time.Time) *Plan { return p.Snapshot().decide(now, rest{}).plan }
+func (p *Planner) Whole(now time.Time) *Plan { return p.Snapshot().decide(now).plan }
 
 // Snapshot returns the pool with all its members. It is valid until the next call of a
 // method.

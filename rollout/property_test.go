@@ -276,7 +276,7 @@ func TestNew_removesDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
 		s.Target.Failures = nil // the slot on probation stays
-		q := s.decide(epoch.Add(2*time.Minute), rest{})
+		q := s.decide(epoch.Add(2 * time.Minute))
 		p := q.plan
 		acts := map[int]*Action{}
 		serving := -1
@@ -340,7 +340,7 @@ func says(p *Plan) []string {
 func TestNew_answers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshots(t)
-		q := s.decide(epoch.Add(2*time.Minute), rest{})
+		q := s.decide(epoch.Add(2 * time.Minute))
 		q.report()
 		p := q.plan
 		before := says(p)

@@ -368,7 +368,7 @@ func TestNew_probation(t *testing.T) {
 	}
 	later := epoch.Add(2 * time.Hour)
 	held := pool(3, failed(epoch), member(0, func(m *Member) { failedOnTarget(m); m.Held = true }))
-	if q := held.decide(later, rest{}); q.probation == 0 {
+	if q := held.decide(later); q.probation == 0 {
 		t.Error("a held slot tries the target")
 	}
 	year := later.Add(time.Hour * 24 * 365)

@@ -155,7 +155,7 @@ func TestSnapshot_Plan_countedOnce(t *testing.T) {
 			if name == "is the same" {
 				s.Target.Cutoff = counted.Add(-time.Minute)
 			}
-			if q := s.decide(now, rest{}); q.ledger.recovered != 0 {
+			if q := s.decide(now); q.ledger.recovered != 0 {
 				t.Errorf("%d bodies are counted again", q.ledger.recovered)
 			}
 		})
