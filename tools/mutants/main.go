@@ -30,7 +30,7 @@ var errMissed = errors.New("not every mutant was noticed")
 
 func main() {
 	var o options
-	flag.BoolVar(&o.check, "check", false, "only check that every mutant can be put into its file")
+	flag.BoolVar(&o.check, "check", false, "only check that every mutant can be put into its file, and compiled")
 	flag.BoolVar(&o.all, "all", false, "run everything for each mutant, although enough has noticed it")
 	flag.StringVar(&o.run, "run", "", "only the mutants whose name matches this regular expression")
 	flag.StringVar(&o.states, "states", "", "rather than run tests, explore every state of small pools within these bounds")
@@ -69,7 +69,7 @@ func (o *options) main(ctx context.Context, dir string, out io.Writer) error {
 		return err
 	}
 	if o.check {
-		fmt.Fprintf(out, "mutants: all %d can be put in\n", len(list))
+		fmt.Fprintf(out, "mutants: all %d can be put in and compiled\n", len(list))
 		return nil
 	}
 	chosen, err := choose(list, o.run)

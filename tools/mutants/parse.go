@@ -3,6 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,15 +148,47 @@ func (m *mutant) line(line, key, value string) error {
 	return nil
 }
 
-// checkAll reports all mutants that cannot be put in.
+// checkAll returns which mutants cannot be put in, or cannot be compiled then.
 func checkAll(list []*mutant) error {
+	files, err := filepath.Glob("rollout/*.go")
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	stdlib := importer.ForCompiler(fset, "source", nil)
 	var errs []error
 	for _, m := range list {
-		if _, err := m.apply(); err != nil {
+		changed, err := m.apply()
+		if err == nil {
+			err = compile(fset, stdlib, files, changed)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", m.source, m.name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// compile checks the types of the engine with some of its files changed.
+func compile(fset *token.FileSet, stdlib types.Importer, files []string, changed map[string]string) error {
+	var parsed []*ast.File
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		var text any
+		if t, ok := changed[name]; ok {
+			text = t
+		}
+		f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		parsed = append(parsed, f)
+	}
+	config := types.Config{Importer: stdlib}
+	_, err := config.Check("rollout", fset, parsed, nil)
+	return err
 }
 
 // apply returns the files of the engine that the mutant changes, as they are
