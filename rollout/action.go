@@ -83,6 +83,7 @@ func (s *Snapshot) Apply(a *Action, id string, now time.Time) {
 	}
 	i, found := slices.BinarySearchFunc(s.Members, a.Index, func(m Member, index int) int { return m.Index - index })
 	switch {
+	case found && a.Kind == CreateSlot: // it was created meanwhile
 	case found:
 		s.Members = slices.Clone(s.Members)
 		s.Members[i] = a.Apply(s.Members[i], now)

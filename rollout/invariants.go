@@ -9,6 +9,7 @@ import (
 // violations, joined. It counts for itself and trusts nothing that the plan says about
 // itself. It checks actions only: a state can break a limit that was lowered.
 func CheckInvariants(s *Snapshot, p *Plan) error {
+	s = s.usual()
 	c := &checker{s: s, target: s.Target, byIndex: map[int]*Member{}, acted: map[int]bool{}}
 	for i := range s.Members {
 		c.count(&s.Members[i])

@@ -401,3 +401,29 @@ func TestNew_says(t *testing.T) {
 		t.Errorf("too many members: next is %q", small.Next)
 	}
 }
+
+// TestPlan_oddInput: a member that the plan does not know is not called updated, an
+// action that comes too late changes nothing, and a policy of zeros means the usual
+// in every place.
+func TestPlan_oddInput(t *testing.T) {
+	now := epoch.Add(time.Hour)
+	s := pool(2)
+	p := s.Plan(now)
+	if got := p.Explain(&Member{Index: 7, Body: true, Runs: "A"}); !strings.Contains(got, "does not know it yet") {
+		t.Errorf("a member that was made later: %s", got)
+	}
+	invalid := pool(2, policy(func(p *Policy) { p.MaxUnavailable = -1 }))
+	if got := invalid.Plan(now).Explain(&invalid.Members[0]); !strings.Contains(got, "maxUnavailable is -1") {
+		t.Errorf("a snapshot that is not valid: %s", got)
+	}
+	late := Action{Kind: CreateSlot, Index: 0, Revision: "B"}
+	s.Members[0].Claimed = true
+	if s.Apply(&late, "late", now); !s.Members[0].Claimed || s.Members[0].ID == "late" {
+		t.Errorf("a slot that is there is made anew: %+v", s.Members[0])
+	}
+	NewPlanner(s).Apply(&Action{Kind: Disrupt})
+	zero := pool(3, policy(func(p *Policy) { *p = Policy{Desired: 3, MaxUnavailable: 1} }))
+	if err := CheckInvariants(zero, zero.Plan(now)); err != nil {
+		t.Errorf("a policy of zeros: %v", err)
+	}
+}

@@ -103,7 +103,9 @@ func (p *Planner) Set(s *Slot, m Member) {
 // Apply enters an action on a revision.
 func (p *Planner) Apply(a *Action) {
 	target := p.Pool.Target.ID
-	p.Pool.applyRecord(a)
+	if a.Record != nil {
+		p.Pool.applyRecord(a)
+	}
 	if p.Pool.Target.ID != target {
 		p.sort()
 	}

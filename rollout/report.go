@@ -73,11 +73,20 @@ func (q *pass) requests() {
 	if q.ledger.asking == 0 {
 		return
 	}
+	says := map[Reason]string{}
 	for _, i := range q.irregular {
 		m := &q.s.Members[i]
-		if r := q.requestReason(m); m.Asked && r != "" {
-			q.plan.Requests = append(q.plan.Requests, Verdict{m.Index, m.Index, r, q.because(r)})
+		if !m.Asked {
+			continue
 		}
+		r := q.requestReason(m)
+		if r == "" {
+			continue
+		}
+		if _, ok := says[r]; !ok {
+			says[r] = q.because(r)
+		}
+		q.plan.Requests = append(q.plan.Requests, Verdict{m.Index, m.Index, r, says[r]})
 	}
 }
 

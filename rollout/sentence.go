@@ -239,12 +239,16 @@ func (p *Plan) Explain(m *Member) string {
 		return fmt.Sprintf("member %d is to be replaced, as asked (pawl recycle): %s", m.Index, request.Says)
 	case v.Reason != "":
 		return fmt.Sprintf("member %d is on revision %s instead of %s: %s", m.Index, orUnknown(m.Runs), p.Target, v.Says)
+	case p.Updated.Reason == string(InvalidSnapshot):
+		return fmt.Sprintf("nothing is known of member %d: %s", m.Index, p.Updated.Message)
 	case !m.Body:
 		return fmt.Sprintf("member %d has no body; the next one is to be of revision %s", m.Index, orUnknown(m.Wants))
 	case m.Phase == Quarantined:
 		return fmt.Sprintf("member %d is kept for inspection, on revision %s", m.Index, orUnknown(m.Runs))
 	case m.Runs == "":
 		return fmt.Sprintf("the revision of member %d is unknown; it is adopted as it is until the template changes", m.Index)
+	case m.Runs != p.Target:
+		return fmt.Sprintf("member %d is on revision %s instead of %s; the plan does not know it yet", m.Index, m.Runs, p.Target)
 	default:
 		return fmt.Sprintf("member %d is on revision %s, the target", m.Index, m.Runs)
 	}
