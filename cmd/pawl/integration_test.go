@@ -270,7 +270,7 @@ func TestIntegration_WatchHalted(t *testing.T) {
 	if status != 1 {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
-	p.says(problems, "pool web: UpdateHalted: ", "no body of any revision has recovered, so that there is none to go back to",
+	p.says(problems, "pool web: UpdateHalted: ", "no body of any revision has recovered, so there is no revision to go back to",
 		"correct the template, or try it once more (pawl retry web)")
 	p.says(p.must("explain", "web"), "UpdateHalted", "Halted")
 }
