@@ -150,7 +150,7 @@ func (p *Planner) viewed() *Snapshot {
 func (p *Planner) mayCount() bool {
 	s := &p.Pool
 	switch {
-	case s.Deleting || s.Target.troubled() || s.Current.troubled():
+	case s.Deleting || s.Current.ID == "" || s.Target.troubled() || s.Current.troubled():
 		return false
 	case s.Target.ID == s.Current.ID:
 		return true
