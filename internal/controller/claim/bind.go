@@ -41,16 +41,25 @@ func (r *Reconciler) serve(ctx context.Context, c *v1alpha1.Claim) (time.Duratio
 	if tr.Do == rollout.BindMember {
 		return r.bind(ctx, c, p, &free)
 	}
-	return r.recordWait(ctx, c, p, tr, waitReason(c, tr.Why))
+	w := waitReason(c, tr.Why)
+	if tr.Why != rollout.NotServed && seen.Free > 0 {
+		w.message = fmt.Sprintf("older claims wait for each free member of Pool %s", c.Spec.Pool)
+	}
+	return r.recordWait(ctx, c, p, tr, w)
 }
 
-// ahead returns how many older claims wait and are carried by no member.
+// ahead returns how many older claims wait, still have time to, and are carried by no
+// member.
 func (r *Reconciler) ahead(c *v1alpha1.Claim, members []*v1alpha1.Member) (int, error) {
 	claims, err := r.Roster.Claims(types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.Pool})
 	if err != nil {
 		return 0, fmt.Errorf("list claims of Pool %s: %w", c.Spec.Pool, err)
 	}
-	earlier := slices.DeleteFunc(slices.Clone(claims), func(o *v1alpha1.Claim) bool { return !queued(o) || o.UID == c.UID || older(c, o) < 0 })
+	now := r.Now()
+	earlier := slices.DeleteFunc(slices.Clone(claims), func(o *v1alpha1.Claim) bool {
+		k := snapshot.Claim(o)
+		return !queued(o) || o.UID == c.UID || older(c, o) < 0 || k.Limited && !now.Before(k.Made.Add(k.Wait))
+	})
 	return snapshot.Waiting(earlier, members), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -34,6 +35,7 @@ func TestReconciler_turn(t *testing.T) {
 		"made later":      {"it is behind", earlier(func(c *v1alpha1.Claim) { c.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute)) }), 1, v1alpha1.ClaimBound},
 		"bound":           {"it has what it waited for", earlier(func(c *v1alpha1.Claim) { c.Status.Phase = v1alpha1.ClaimBound }), 1, v1alpha1.ClaimBound},
 		"of another pool": {"each pool has a queue of its own", earlier(func(c *v1alpha1.Claim) { c.Spec.Pool = "db" }), 1, v1alpha1.ClaimBound},
+		"has waited":      {"its time to wait is over", earlier(func(c *v1alpha1.Claim) { c.Spec.Wait = &metav1.Duration{Duration: time.Second} }), 1, v1alpha1.ClaimBound},
 		"refused": {"a claim whose binding is rejected does not block later ones", earlier(func(c *v1alpha1.Claim) {
 			c.Status.Phase = v1alpha1.ClaimPending
 			c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBound, Status: metav1.ConditionFalse, Reason: reasonRefused}}
@@ -51,8 +53,13 @@ func TestReconciler_turn(t *testing.T) {
 			if _, err := pass(t, r); err != nil {
 				t.Fatal(err)
 			}
-			if got := status(t, r).Phase; got != tc.phase {
-				t.Errorf("%s: it is %s", tc.reason, got)
+			got := status(t, r)
+			if got.Phase != tc.phase {
+				t.Errorf("%s: it is %s", tc.reason, got.Phase)
+			}
+			const turn = "older claims wait for each free member of Pool web; it gets one as soon as it can"
+			if b := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionBound); got.Phase == v1alpha1.ClaimPending && b.Message != turn {
+				t.Errorf("%s: it says %q", tc.reason, b.Message)
 			}
 		})
 	}
