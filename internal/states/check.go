@@ -236,7 +236,7 @@ func (w *world) rest(r *rules) string {
 		v := p.Verdict(m.Index)
 		limits := v == rollout.UnavailableLimit || v == rollout.FloorReached || v == rollout.InFlightLimit || v == rollout.NoSurgeCapacity || v == rollout.FailedReplacement
 		if !slices.Contains(ended, v) && (!limits || !kept && !s.Policy.HasCeiling) {
-			return fmt.Sprintf("at rest, and nobody can end what keeps %s off the target: %s", short(m), v)
+			return fmt.Sprintf("at rest, and no person can remove the blocker of %s: %s", short(m), v)
 		}
 	}
 	want := s.Policy.Desired

@@ -16,7 +16,7 @@ const (
 	claimEdge      // claim i takes its next step
 	timeEdge       // time moves
 
-	// Of a body nobody knows but its slot's next step, which comes at once.
+	// Only the next step of its slot reads a body, and that step is part of the edge.
 	bootsEdge  // the body of slot i comes up, for the first time or again
 	goesEdge   // it is gone, after it was told to go
 	drainsEdge // its drain is done

@@ -142,8 +142,8 @@ func (s *slot) happen(k kind) {
 	}
 }
 
-// step has the slot take its next step. That its body is told to go, once that is
-// recorded, nobody sees: it happens at once.
+// step makes the next step of the slot. A body is deleted in the same edge in which its
+// end is recorded, since nothing else reads the body between the two.
 func (w *world) step(r *rules, i, how int) {
 	s := &w.slots[i]
 	was := s.Incarnation
@@ -205,7 +205,7 @@ func (v *view) stepClaim(w *world, i int8) {
 			if s.blocked {
 				r.Blocker = rollout.Claimed
 			}
-			s.Member, s.claim = s.Release(&r, w.now), nobody
+			s.Member, s.claim = s.Release(&r, w.now), absent
 			w.promise(s)
 		}
 		w.end(i)

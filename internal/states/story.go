@@ -205,7 +205,7 @@ func (s *story) member(sl *slot, k kind) {
 		}
 		s.note("the body of member %d is slow", i)
 	case holdEdge:
-		s.say("member: %d, hold: %q", i, map[bool]string{false: "somebody looks at it"}[sl.Held])
+		s.say("member: %d, hold: %q", i, map[bool]string{false: "a person inspects it"}[sl.Held])
 	case workEdge:
 		s.say("member: %d, occupancy: %s", i, map[bool]string{true: "Busy", false: "Idle"}[sl.Occupancy == rollout.Idle])
 	case recycleEdge:

@@ -75,14 +75,14 @@ func (c *claim) engine() rollout.Claim {
 	return rollout.Claim{Phase: rollout.ClaimPending, Deleted: c.deleted}
 }
 
-// carrier is the position of the slot that carries the claim, or nobody.
+// carrier is the position of the slot that carries the claim, or absent.
 func (w *world) carrier(c int8) int {
 	for i := range w.slots[:w.n] {
 		if w.slots[i].Claimed && w.slots[i].claim == c {
 			return i
 		}
 	}
-	return nobody
+	return absent
 }
 
 func (s *slot) sight() rollout.Sight {

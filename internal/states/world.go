@@ -13,7 +13,7 @@ const (
 	maxDesired = 3
 	maxSlots   = 7
 	maxClaims  = 2
-	nobody     = -1
+	absent     = -1
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 	epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// deadID is the ID of every slot that is gone: nobody compares two of them.
+// deadID is the ID of every slot that is gone: two of them are never compared.
 const deadID = "-"
 
 // indexOf is the place of a revision, -1 for none.
@@ -32,7 +32,7 @@ func indexOf(r rollout.Revision) int8 { return int8(slices.Index(revisions[:], r
 // body is what a slot holds.
 type body struct {
 	state rollout.BodyState
-	// booted: it has come up once. slow: nobody knows how long it takes to boot, drain
+	// booted: it has come up once. slow: it is unknown how long it takes to boot, drain
 	// or stop.
 	booted, slow, draining, drained bool
 }
@@ -41,7 +41,7 @@ type body struct {
 type slot struct {
 	rollout.Member
 	body  body
-	claim int8 // the claim that it carries, or nobody
+	claim int8 // the claim that it carries, or absent
 	// blocked: its last verdict was Claimed, as the pool said.
 	blocked bool
 }
@@ -56,7 +56,7 @@ type world struct {
 	now      time.Time
 	records  [len(revisions)]rollout.Record
 	template int8 // the place of the template's revision
-	current  int8 // of the current one, or nobody
+	current  int8 // of the current one, or absent
 	n        int8 // how many slots there are
 	slots    [maxSlots]slot
 	claims   [maxClaims]claim
@@ -89,7 +89,7 @@ func (c Choice) rules(desired int) *rules {
 
 // start is how the world starts.
 func (r *rules) start(b Bounds) world {
-	w := world{now: epoch, current: nobody, users: int8(b.Users), faults: int8(b.Faults)}
+	w := world{now: epoch, current: absent, users: int8(b.Users), faults: int8(b.Faults)}
 	w.desired, w.partition = int8(r.policy.Desired), int8(r.policy.Partition)
 	for i := range w.records {
 		w.records[i].ID = revisions[i]
@@ -100,7 +100,7 @@ func (r *rules) start(b Bounds) world {
 	long := epoch.Add(-time.Hour)
 	w.current, w.size, w.n = 0, w.desired, w.desired
 	for i := range w.slots[:w.n] {
-		w.slots[i] = slot{claim: nobody, body: body{state: rollout.Ready, booted: true}, Member: rollout.Member{
+		w.slots[i] = slot{claim: absent, body: body{state: rollout.Ready, booted: true}, Member: rollout.Member{
 			Index: i, ID: slotIDs[i], Wants: "A", Runs: "A", Incarnation: 1, Phase: rollout.Available, Body: true,
 			BornAt: long, ServedSince: long.Add(bootTime), PhaseSince: long.Add(bootTime), BootTook: bootTime,
 			Recovered: "A", RecoveredAt: long.Add(bootTime + recoverAfter),
@@ -156,14 +156,14 @@ func (w *world) snapshot(r *rules, buffer []rollout.Member) *rollout.Snapshot {
 	return s
 }
 
-// find is the position of the slot with the index, or nobody.
+// find is the position of the slot with the index, or absent.
 func (w *world) find(index int) int {
 	for i := range w.slots[:w.n] {
 		if w.slots[i].Index == index {
 			return i
 		}
 	}
-	return nobody
+	return absent
 }
 
 // carry carries out one action of a plan.
@@ -182,7 +182,7 @@ func (w *world) carry(a *rollout.Action) {
 		s := &w.slots[i]
 		s.Member = a.Apply(s.Member, w.now)
 		if !s.Claimed {
-			s.claim = nobody
+			s.claim = absent
 		}
 		w.promise(s)
 	case w.n == maxSlots || a.Index >= maxSlots:
@@ -195,7 +195,7 @@ func (w *world) carry(a *rollout.Action) {
 			at++
 		}
 		copy(w.slots[at+1:w.n+1], w.slots[at:w.n])
-		w.slots[at] = slot{Member: m, claim: nobody}
+		w.slots[at] = slot{Member: m, claim: absent}
 		w.n++
 	}
 }
